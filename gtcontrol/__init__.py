@@ -1,0 +1,79 @@
+"""Control design for Gaussian Transformer dynamics.
+
+The public names are loaded when they are first used, so that importing the package is
+cheap.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .errors import GtcontrolError as GtcontrolError
+    from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
+    from .parameters import Parameters as Parameters
+    from .problem.bounds import Bounds as Bounds
+    from .problem.costs import (
+        ControlEnergy as ControlEnergy,
+        KineticEnergy as KineticEnergy,
+        MinimumTime as MinimumTime,
+    )
+    from .results.reachability import Reachability as Reachability
+    from .results.steering import Steering as Steering
+    from .results.storage import load as load
+    from .results.tokens import TokenCheck as TokenCheck
+    from .results.trajectory import Trajectory as Trajectory
+    from .schedule import Schedule as Schedule
+    from .simulation.run import simulate as simulate
+    from .status import Status as Status
+    from .steering.exact.path import GaussianPath as GaussianPath
+    from .steering.exact.reachability import reachable as reachable
+    from .steering.run import steer as steer
+    from .validation.tokens import (
+        TokenRun as TokenRun,
+        check_tokens as check_tokens,
+        simulate_tokens as simulate_tokens,
+    )
+
+__version__ = "0.1.0"
+
+#: Public name -> module that defines it.
+_HOMES = {
+    "Bounds": "problem.bounds",
+    "ControlEnergy": "problem.costs",
+    "Gaussian": "gaussian",
+    "GaussianPath": "steering.exact.path",
+    "GtcontrolError": "errors",
+    "KineticEnergy": "problem.costs",
+    "MinimumTime": "problem.costs",
+    "Parameters": "parameters",
+    "Reachability": "results.reachability",
+    "Schedule": "schedule",
+    "Status": "status",
+    "Steering": "results.steering",
+    "TokenCheck": "results.tokens",
+    "TokenRun": "validation.tokens",
+    "Trajectory": "results.trajectory",
+    "check_tokens": "validation.tokens",
+    "load": "results.storage",
+    "reachable": "steering.exact.reachability",
+    "simulate": "simulation.run",
+    "simulate_tokens": "validation.tokens",
+    "steer": "steering.run",
+    "wasserstein": "gaussian",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604 - names, all strings
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gtcontrol' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

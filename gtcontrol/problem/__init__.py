@@ -1,0 +1,1 @@
+"""Problems: the values that say what is asked, and the files that hold them."""

@@ -1,0 +1,55 @@
+"""The problems: what was asked, as values that are never changed.
+
+A result holds its problem, so that a saved result explains itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..gaussian import Gaussian
+from ..schedule import Schedule
+from .bounds import Bounds
+from .costs import ControlEnergy, Cost
+
+__all__ = ["Problem", "ReachabilityProblem", "SimulationProblem", "SteeringProblem"]
+
+
+@dataclass(frozen=True, eq=False)
+class SimulationProblem:
+    """Move `start` under `schedule`, as a flow or through a number of residual layers."""
+
+    start: Gaussian
+    schedule: Schedule
+    horizon: float
+    layers: int | None = None
+    rtol: float = 1e-12
+    max_steps: int = 20_000
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class ReachabilityProblem:
+    """Can `target` be reached from `start` with the enabled controls?"""
+
+    start: Gaussian
+    target: Gaussian
+    controls: str = "AVBb"
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class SteeringProblem:
+    """Carry `start` to `target` on [0, horizon] at least cost."""
+
+    start: Gaussian
+    target: Gaussian
+    horizon: float = 1.0
+    controls: str = "AVBb"
+    cost: Cost = field(default_factory=ControlEnergy)
+    bounds: Bounds = field(default_factory=Bounds)
+    method: str = "optimal"
+    name: str = ""
+
+
+Problem = SimulationProblem | ReachabilityProblem | SteeringProblem

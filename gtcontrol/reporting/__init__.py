@@ -1,0 +1,1 @@
+"""Reports of a result: text, figures, and one HTML page."""

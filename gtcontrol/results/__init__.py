@@ -1,0 +1,1 @@
+"""Results: frozen values that hold their problem, and how they are saved."""

@@ -1,0 +1,106 @@
+"""Saving and loading of results: one JSON file for values, one NPZ file for arrays."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import OutputFailure, ResultFileInvalid
+from .base import Result
+from .reachability import Reachability
+from .steering import Steering
+from .trajectory import Trajectory
+
+__all__ = ["load", "save", "to_json"]
+
+FORMAT = 1
+
+_KINDS: dict[str, type[Result]] = {made.kind: made for made in (Trajectory, Steering, Reachability)}
+
+
+def to_json(result: Result) -> str:
+    """Plain values of a result as strict JSON: infinity and nan become strings."""
+    values, _ = result.pack()
+    document = {"format": FORMAT, "kind": result.kind, "answered": result.answered, **values}
+    return json.dumps(_encode(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def save(result: Result, directory: str | PathLike[str]) -> Path:
+    """Write ``result.json`` and ``result.npz`` into `directory`, which is made if need be."""
+    folder = Path(directory)
+    _, arrays = result.pack()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "result.npz").open("wb") as stream:
+            np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
+        (folder / "result.json").write_text(to_json(result), encoding="utf-8")
+    except OSError as error:
+        raise OutputFailure(f"cannot write the result into {folder}: {error.strerror}.") from None
+    return folder
+
+
+def load(directory: str | PathLike[str]) -> Result:
+    """Restore a result that :meth:`Result.save` (or ``gtcontrol run``) has written.
+
+    Parameters
+    ----------
+    directory : path
+        Folder with ``result.json`` and ``result.npz``.
+
+    Raises
+    ------
+    ResultFileInvalid
+        If the files are missing, damaged, or of another format.
+    """
+    folder = Path(directory)
+    try:
+        values = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+        with np.load(folder / "result.npz", allow_pickle=False) as stored:
+            arrays = {key: stored[key] for key in stored.files}
+    except OSError as error:
+        raise ResultFileInvalid(
+            f"no saved result in {folder}: {error.strerror or error} ({error.filename or ''})."
+        ) from None
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ResultFileInvalid(f"the saved result in {folder} is damaged: {error}.") from None
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise ResultFileInvalid(f"the saved result in {folder} is not of format {FORMAT}.")
+    kind = values.get("kind")
+    if kind not in _KINDS:
+        raise ResultFileInvalid(f"the saved result in {folder} is of unknown kind {kind!r}.")
+    for array in arrays.values():
+        array.setflags(write=False)
+    try:
+        return _KINDS[kind].unpack(_decode(values), arrays)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ResultFileInvalid(
+            f"the saved result in {folder} is incomplete: {type(error).__name__} {error}."
+        ) from None
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _encode(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encode(item) for item in value]
+    if isinstance(value, np.generic):
+        return _encode(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _decode(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_decode(item) for item in value]
+    if value in ("inf", "-inf", "nan"):
+        return float(value)
+    return value

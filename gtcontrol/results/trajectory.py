@@ -1,0 +1,238 @@
+"""Result of a simulation: the Gaussian law along time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.interpolate import PPoly
+from scipy.optimize import brentq
+
+from .. import _check
+from .._check import Array
+from ..errors import InvalidNumber
+from ..gaussian import Gaussian
+from ..problem.definitions import SimulationProblem
+from ..status import Status
+from .base import Arrays, Result
+from .packing import pack_gaussian, pack_schedule, unpack_gaussian, unpack_schedule
+
+__all__ = ["Interpolant", "Trajectory"]
+
+
+@dataclass(frozen=True, eq=False)
+class Interpolant:
+    """Continuous extension of an integrator: state (mean, matrix, clock) per step.
+
+    The state is polynomial in the integration variable s; the clock is the time t(s), which
+    is t = s in ordinary steps and slows down near a blow-up.
+
+    Parameters
+    ----------
+    polynomial : scipy.interpolate.PPoly
+        Value (k + k·c + 1,): mean, then matrix (factor or covariance) row by row, then clock.
+    columns : int
+        Number of columns c of the matrix.
+    covariance_form : bool
+        Whether the matrix is the covariance itself.
+    basis : (d, k) array or None
+        Subspace in which the state moves; ``rest`` holds what stays constant outside it.
+    rest : (d, 1 + c) array or None
+    """
+
+    polynomial: PPoly
+    columns: int
+    covariance_form: bool = False
+    basis: Array | None = None
+    rest: Array | None = None
+
+    def __call__(self, t: float, times: Array) -> tuple[Array, Array]:
+        """Mean and matrix at time t; `times` are the node times of the trajectory."""
+        nodes = self.polynomial.x
+        i = int(np.clip(np.searchsorted(times, t, side="right") - 1, 0, times.size - 2))
+        low, high = float(nodes[i]), float(nodes[i + 1])
+        width = times[i + 1] - times[i]
+        s = low + (high - low) * (float(np.clip((t - times[i]) / width, 0, 1)) if width else 0.0)
+        state = np.asarray(self.polynomial(s))
+        if abs(state[-1] - t) > 1e-14 * max(abs(t), float(width)) and 0 < t - times[i] < width:
+            clock = PPoly(self.polynomial.c[:, i : i + 1, -1], nodes[i : i + 2])
+            if (clock(low) - t) * (clock(high) - t) < 0:
+                s = float(brentq(lambda x: float(clock(x)) - t, low, high, xtol=1e-300))
+                state = np.asarray(self.polynomial(s))
+        return self.lift(*split(state, self.columns))
+
+    def lift(self, mean: Array, matrix: Array) -> tuple[Array, Array]:
+        """Embed the inner state into all d coordinates."""
+        if self.basis is None or self.rest is None:
+            return mean, matrix
+        return self.basis @ mean + self.rest[:, 0], self.basis @ matrix + self.rest[:, 1:]
+
+
+def split(state: Array, columns: int) -> tuple[Array, Array]:
+    """Split a state (mean, matrix, clock) of length k + k·columns + 1."""
+    k = (state.size - 1) // (1 + columns)
+    return state[:k], state[k:-1].reshape(k, columns)
+
+
+def factor_of(covariance: Array) -> Array:
+    """Square factor of a covariance that an integrator has computed, shape (d, d)."""
+    values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory(Result):
+    """The Gaussian law along time, as far as it was computed.
+
+    Attributes
+    ----------
+    problem : SimulationProblem
+    status : Status
+        SUCCESS, or why the trajectory ends before the horizon.
+    times : (n,) array
+        Increasing times of the accepted steps (or layers); never padded.
+    means : (n, d) array
+    factors : (n, d, r) array
+        With process noise the factors are d by d and the rank may grow.
+    blow_up_time : float
+        Estimated time of finite-time blow-up, inf when there is none before the horizon.
+    steps, evaluations : int
+        Accepted steps and evaluations of the vector field.
+    seconds : float
+        Wall time spent.
+    """
+
+    kind: ClassVar[str] = "simulation"
+
+    problem: SimulationProblem
+    status: Status
+    times: Array
+    means: Array
+    factors: Array
+    blow_up_time: float
+    steps: int
+    evaluations: int
+    seconds: float
+    interpolant: Interpolant | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether the simulation reached the horizon or a blow-up."""
+        return self.status.answered
+
+    @property
+    def final(self) -> Gaussian:
+        """The last law that was computed."""
+        return self._law(self.means[-1], self.factors[-1])
+
+    @property
+    def covariances(self) -> Array:
+        """Covariances at the stored times, shape (n, d, d)."""
+        return np.asarray(self.factors @ np.swapaxes(self.factors, 1, 2))
+
+    @property
+    def traces(self) -> Array:
+        """Traces of the covariance at the stored times, shape (n,)."""
+        return np.asarray(np.sum(self.factors**2, axis=(1, 2)))
+
+    @property
+    def eigenvalues(self) -> Array:
+        """Leading min(d, r) eigenvalues of the covariance, largest first, shape (n, r)."""
+        if not self.factors.shape[2]:
+            return np.zeros((self.times.size, 0))
+        return np.asarray(np.linalg.svd(self.factors, compute_uv=False)) ** 2
+
+    def at(self, t: float) -> Gaussian:
+        """Law at time t, from the integrator's continuous extension.
+
+        Between residual layers tokens do not move: the law after the last layer that is
+        complete at time t is returned.
+
+        Raises
+        ------
+        InvalidNumber
+            If t lies outside the part that was computed.
+        """
+        t = _check.number("t", t)
+        last = float(self.times[-1])
+        if not 0 <= t <= last * (1 + 1e-14):
+            why = (
+                f" (blow-up at {self.blow_up_time:.12g})" if np.isfinite(self.blow_up_time) else ""
+            )
+            raise InvalidNumber(f"`t` must lie in [0, {last:.12g}]{why}; it is {t:.12g}.")
+        if self.interpolant is None or t >= last or self.times.size == 1:
+            slack = 1e-12 * last
+            i = int(np.searchsorted(self.times, t + slack, side="right")) - 1
+            return self._law(self.means[i], self.factors[i])
+        mean, matrix = self.interpolant(t, self.times)
+        if self.interpolant.covariance_form:
+            return Gaussian.from_covariance(mean, matrix)
+        return Gaussian.trusted(mean, matrix)
+
+    def _law(self, mean: Array, factor: Array) -> Gaussian:
+        if self.interpolant is not None and self.interpolant.covariance_form:
+            return Gaussian.from_covariance(mean, factor @ factor.T)
+        return Gaussian.trusted(mean, factor)
+
+    def pack(self) -> tuple[dict[str, Any], Arrays]:
+        """Plain values and arrays of the trajectory."""
+        p = self.problem
+        values = {
+            "name": p.name,
+            "status": self.status.name,
+            "horizon": p.horizon,
+            "layers": p.layers,
+            "rtol": p.rtol,
+            "max_steps": p.max_steps,
+            "blow_up_time": self.blow_up_time,
+            "steps": self.steps,
+            "evaluations": self.evaluations,
+            "seconds": self.seconds,
+        }
+        arrays = {"times": self.times, "means": self.means, "factors": self.factors}
+        arrays |= pack_gaussian("start", p.start) | pack_schedule("schedule", p.schedule)
+        dense = self.interpolant
+        if dense is not None:
+            values["covariance_form"] = dense.covariance_form
+            values["columns"] = dense.columns
+            arrays["dense.coefficients"] = dense.polynomial.c
+            arrays["dense.nodes"] = dense.polynomial.x
+            if dense.basis is not None and dense.rest is not None:
+                arrays["dense.basis"] = dense.basis
+                arrays["dense.rest"] = dense.rest
+        return values, arrays
+
+    @classmethod
+    def unpack(cls, values: dict[str, Any], arrays: Arrays) -> Trajectory:
+        """Restore a trajectory."""
+        problem = SimulationProblem(
+            start=unpack_gaussian("start", arrays),
+            schedule=unpack_schedule("schedule", arrays),
+            horizon=values["horizon"],
+            layers=values["layers"],
+            rtol=values["rtol"],
+            max_steps=values["max_steps"],
+            name=values["name"],
+        )
+        dense = None
+        if "dense.nodes" in arrays:
+            dense = Interpolant(
+                PPoly(arrays["dense.coefficients"], arrays["dense.nodes"]),
+                values["columns"],
+                values["covariance_form"],
+                arrays.get("dense.basis"),
+                arrays.get("dense.rest"),
+            )
+        return cls(
+            problem=problem,
+            status=Status[values["status"]],
+            times=arrays["times"],
+            means=arrays["means"],
+            factors=arrays["factors"],
+            blow_up_time=float(values["blow_up_time"]),
+            steps=values["steps"],
+            evaluations=values["evaluations"],
+            seconds=values["seconds"],
+            interpolant=dense,
+        )

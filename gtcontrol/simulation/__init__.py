@@ -1,0 +1,1 @@
+"""Simulation of the Gaussian law: as a flow, and through residual layers."""

@@ -1,0 +1,125 @@
+"""The one way in: `simulate`."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from .. import _check
+from ..errors import IncompatibleSchedule, InvalidShape
+from ..gaussian import Gaussian
+from ..parameters import Parameters
+from ..problem.definitions import SimulationProblem
+from ..progress import Progress, silent
+from ..results.trajectory import Trajectory
+from ..schedule import Schedule
+from . import flow, layers as residual
+
+__all__ = ["simulate"]
+
+
+def simulate(
+    start: Gaussian,
+    parameters: Parameters | Schedule,
+    horizon: float | None = None,
+    *,
+    layers: int | None = None,
+    rtol: float = 1e-12,
+    max_steps: int = 20_000,
+    progress: Progress = silent,
+    name: str = "",
+) -> Trajectory:
+    """Move a Gaussian through the mean-field Transformer.
+
+    The flow is integrated on (mean, factor), so the covariance stays positive semidefinite
+    and of the same rank by construction.  Near a finite-time blow-up the integrator changes
+    to a rescaled time, in which the blow-up lies at infinity, and finds its time.  With
+    process noise the covariance itself is integrated, and the rank may grow.
+
+    Parameters
+    ----------
+    start : Gaussian
+        Law at time 0, dimension d, rank r.
+    parameters : Parameters or Schedule
+        Constant or time-varying parameters of dimension d.
+    horizon : float, optional
+        End time; by default the horizon of the schedule.
+    layers : int, optional
+        Instead of the flow, apply this number of residual layers of step horizon/layers,
+        ``x⁺ = x + h v(x)``: exact for Gaussians too.
+    rtol : float
+        Relative tolerance of the integrator.
+    max_steps : int
+        Bound on the accepted steps; a trajectory that needs more is returned as far as it got.
+    progress : callable, optional
+        Called as ``progress(fraction, text)``.
+    name : str, optional
+        Name of the problem, kept in the result.
+
+    Returns
+    -------
+    Trajectory
+        Its status says whether the horizon was reached, or a blow-up, or neither.
+
+    Raises
+    ------
+    InvalidShape, IncompatibleSchedule, InvalidNumber
+        If the dimensions or times do not fit.
+
+    Examples
+    --------
+    >>> import gtcontrol as gt
+    >>> unit = gt.Gaussian([0.0], [[1.0]])
+    >>> path = gt.simulate(unit, gt.Parameters(V=[[1.0]], B=[[1.0]]), horizon=1.0)
+    >>> path.status.name, round(path.blow_up_time, 9)
+    ('BLOW_UP', 0.5)
+    """
+    if not isinstance(start, Gaussian):
+        raise InvalidShape(f"`start` must be a Gaussian, not {type(start).__name__}.")
+    if isinstance(parameters, Parameters):
+        if horizon is None:
+            raise IncompatibleSchedule("`horizon` is needed with constant parameters.")
+        end = _check.number("horizon", horizon, low=0.0, strict=True)
+        schedule = Schedule.constant(parameters, end)
+    elif isinstance(parameters, Schedule):
+        schedule = parameters
+        end = schedule.horizon if horizon is None else horizon
+        end = _check.number("horizon", end, low=0.0, strict=True)
+        if end > schedule.horizon * (1 + 1e-12):
+            raise IncompatibleSchedule(
+                f"`horizon` is {end:g}, but the schedule ends at {schedule.horizon:g}."
+            )
+    else:
+        raise IncompatibleSchedule(
+            f"`parameters` must be Parameters or a Schedule, not {type(parameters).__name__}."
+        )
+    if schedule.dim != start.dim:
+        raise InvalidShape(
+            f"the parameters have dimension {schedule.dim}, the start has {start.dim}."
+        )
+    problem = SimulationProblem(
+        start,
+        schedule,
+        end,
+        None if layers is None else _check.integer("layers", layers, low=1),
+        max(_check.number("rtol", rtol, low=0.0, strict=True), 3e-14),
+        _check.integer("max_steps", max_steps, low=1),
+        name,
+    )
+    began = time.perf_counter()
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Overflow is looked for after each step and ends the run with a status of its own.
+        outcome = (flow if layers is None else residual).run(problem, progress)
+    return Trajectory(
+        problem=problem,
+        status=outcome.status,
+        times=outcome.times,
+        means=outcome.means,
+        factors=outcome.factors,
+        blow_up_time=outcome.blow_up_time,
+        steps=outcome.times.size - 1,
+        evaluations=outcome.evaluations,
+        seconds=time.perf_counter() - began,
+        interpolant=outcome.interpolant,
+    )

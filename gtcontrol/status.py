@@ -1,0 +1,49 @@
+"""How a computation can end: a closed list, each ending with its advice."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["Status"]
+
+
+class Status(Enum):
+    """Ending of a simulation or of a steering problem.
+
+    The value of each member is the sentence that a user reads.  Only
+    :attr:`SUCCESS` and :attr:`BLOW_UP` answer the question that was asked
+    (see :attr:`answered`).
+    """
+
+    SUCCESS = "The question was answered and the answer was checked."
+    BLOW_UP = "The covariance leaves every bound before the horizon: see `blow_up_time`."
+    OVERFLOW = (
+        "The covariance grew beyond the range of double precision without finite-time "
+        "blow-up; shorten the horizon or rescale the tokens."
+    )
+    STEP_LIMIT = (
+        "Ran out of steps before the horizon; the part that was computed is kept. "
+        "Raise `max_steps` or loosen `rtol`."
+    )
+    STEP_SIZE = (
+        "The step size fell to rounding level before the horizon; the part that was computed "
+        "is kept. Give the schedule's discontinuities as `breakpoints`."
+    )
+    NOT_CONVERGED = (
+        "The solver stopped without a solution: call `explain()` for the worst constraints; "
+        "try more `starts`, more `intervals` or looser bounds."
+    )
+    INFEASIBLE = (
+        "The solver found no plan that satisfies the constraints: call `explain()` for the "
+        "worst one; loosen the bounds or lengthen the horizon."
+    )
+    REPLAY_FAILED = (
+        "The solver converged, but its plan misses the target when it is simulated; "
+        "raise `intervals` or `refinements`."
+    )
+    INTERRUPTED = "Stopped by the user; the best plan found so far is kept."
+
+    @property
+    def answered(self) -> bool:
+        """Whether the question was answered (exit code 0 of the command line)."""
+        return self in (Status.SUCCESS, Status.BLOW_UP)

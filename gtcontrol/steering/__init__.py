@@ -1,0 +1,1 @@
+"""Steering: constructive controllers, optimal control, and what checks a plan."""

@@ -1,0 +1,1 @@
+"""Validation of the theory on actual tokens."""
