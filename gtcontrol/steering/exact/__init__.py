@@ -1,0 +1,1 @@
+"""Exact steering: what can be reached, and controllers in closed form."""

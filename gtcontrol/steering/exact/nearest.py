@@ -1,0 +1,185 @@
+"""Nearest reachable laws in W₂, for targets that cannot be reached."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import brentq
+
+from ..._check import Array
+
+__all__ = ["coupled_factor", "inflate", "off_range", "project_on_ellipsoid", "split_range"]
+
+#: Where an infimum is not attained, the law offered stays off it by this fraction of the scale.
+INFLATION = 1e-3
+
+#: Relative decrease at which the alternating search for a nearest factor stops, and its limit.
+_SEARCH_TOLERANCE = 1e-15
+_SEARCH_STEPS = 2000
+
+
+def split_range(factor: Array, vector: Array) -> tuple[Array, Array]:
+    """Coordinates a = L⁺v (r,), and the part v - L a (d,) that sticks out of the range of L."""
+    orthonormal, triangle = np.linalg.qr(factor)
+    inside = orthonormal.T @ vector
+    outside = vector - orthonormal @ inside
+    # A second pass removes what rounding left of the range.
+    outside = outside - orthonormal @ (orthonormal.T @ outside)
+    return np.linalg.solve(triangle, inside), outside
+
+
+def inflate(factor: Array, rank: int, size: float, avoid: Array | None = None) -> Array:
+    """Append columns of length `size`, orthogonal to the factor and to `avoid`, up to `rank`."""
+    missing = rank - factor.shape[1]
+    occupied = factor if avoid is None else np.concatenate([factor, avoid[:, None]], axis=1)
+    complete = np.linalg.qr(occupied, mode="complete")[0]
+    fresh = complete[:, occupied.shape[1] : occupied.shape[1] + missing]
+    return np.concatenate([factor, size * fresh], axis=1)
+
+
+def off_range(factor: Array) -> Array:
+    """Return a unit vector orthogonal to the range of a factor with fewer columns than rows."""
+    orthonormal = np.linalg.qr(factor)[0]
+    axis = np.zeros(factor.shape[0])
+    axis[int(np.argmin(np.sum(orthonormal**2, axis=1)))] = 1.0
+    _, outside = split_range(factor, axis)
+    return np.asarray(outside / np.linalg.norm(outside))
+
+
+def project_on_ellipsoid(X: Array, p: Array, *, solid: bool = False) -> Array:
+    """Minimise |p - X u| over the unit sphere |u| = 1 (or the unit ball, if `solid`).
+
+    With X = W Σ Zᵀ, y = Zᵀu and w = Wᵀp the minimisers are (σ_i² + μ) y_i = σ_i w_i with
+    μ >= -σ_min², where μ solves the secular equation |y(μ)| = 1.  In the hard case (w has no
+    part along σ_min, and |y| < 1 at μ = -σ_min²) the rest of the length lies along σ_min.
+
+    Parameters
+    ----------
+    X : (d, k) array
+        k >= 1.
+    p : (d,) array
+
+    Returns
+    -------
+    (k,) array
+    """
+    W, sigma, Zt = np.linalg.svd(X)
+    k = Zt.shape[0]
+    squares, load = np.zeros(k), np.zeros(k)
+    squares[: sigma.size] = sigma**2
+    load[: sigma.size] = sigma * (W.T @ p)[: sigma.size]
+    if solid and squares[-1] > 0 and np.linalg.norm(load / squares) <= 1:
+        return np.asarray(Zt.T @ (load / squares))
+    return np.asarray(Zt.T @ _least_on_sphere(squares - squares[-1], load))
+
+
+def _least_on_sphere(gaps: Array, load: Array) -> Array:
+    """Minimise Σ gaps_i y_i²/2 - load·y over |y| = 1, with min(gaps) = 0."""
+    flat = gaps <= 1e-15 * np.max(gaps)
+    gaps = np.where(flat, 0.0, gaps)
+    low, high = float(np.linalg.norm(load[flat])), float(np.linalg.norm(load))
+    y = np.zeros(load.size)
+    y[~flat] = load[~flat] / gaps[~flat]
+    if low <= 1e-15 * high and np.linalg.norm(y) <= 1:  # hard case
+        y[np.argmax(flat)] = np.sqrt(max(0.0, 1.0 - float(np.sum(y**2))))
+        return y
+
+    def excess(nu: float) -> float:
+        return 1.0 - 1.0 / float(np.linalg.norm(load / (gaps + nu)))
+
+    # |y(ν)| lies between low/ν and high/ν.
+    nu = high
+    if excess(high) < 0:
+        nu = float(brentq(excess, max(low, 1e-18 * high) * 0.5, high, xtol=1e-300, rtol=1e-15))
+    y = load / (gaps + nu)
+    return np.asarray(y / np.linalg.norm(y))
+
+
+def coupled_factor(L1: Array, m1: Array, a0: Array) -> tuple[Array, bool]:
+    """Factor L (d, r) nearest to the target among the laws N(L a₀, L Lᵀ).
+
+    Minimises |m₁ - L a₀|² + W₂²(L Lᵀ, L₁L₁ᵀ).  For a fixed alignment G = L₁Q (first r columns,
+    Q orthogonal) least squares give L = (G + m₁a₀ᵀ)(I + a₀a₀ᵀ)⁻¹ at the cost
+    |m₁ - G a₀|²/(1 + |a₀|²) + |L₁|² - |G|².  For equal ranks |G| is fixed and G a₀ runs over the
+    ellipsoid {|a₀| L₁u : |u| = 1}; for a target of smaller rank over the solid one.
+
+    Returns
+    -------
+    factor : (d, r) array
+        Possibly of smaller rank if the target is.
+    proved : bool
+        Whether the minimiser is global.  For a target of larger rank the cost also depends on
+        |G|, there is no secular equation, and a monotone search is used.
+    """
+    r, r1 = a0.size, L1.shape[1]
+    length = float(np.linalg.norm(a0))
+    if length == 0 or r == 0:
+        U, sigma, _ = np.linalg.svd(L1, full_matrices=False)
+        kept = min(r, r1)
+        G = np.zeros((L1.shape[0], r))
+        G[:, :kept] = U[:, :kept] * sigma[:kept]
+        return G, True
+    g = a0 / length
+    if r1 > r:
+        G = _search(L1, m1, length, r) @ _frame(g).T
+    else:
+        u = np.zeros(r)
+        if r1:
+            u[:r1] = project_on_ellipsoid(length * L1, m1, solid=r1 < r)
+        if r1 < r:
+            u[r1] = np.sqrt(max(0.0, 1.0 - float(np.sum(u**2))))
+        G = L1 @ (_frame(u) @ _frame(g).T)[:r1]
+    squared = length**2
+    left = G + np.outer(m1, a0)
+    return left - np.outer(left @ a0, a0) / (1.0 + squared), r1 <= r
+
+
+def _frame(first: Array) -> Array:
+    """Orthogonal matrix whose first column is the given unit vector."""
+    w = first.copy()
+    w[0] += 1.0 if w[0] >= 0 else -1.0
+    reflection = np.eye(first.size) - 2.0 * np.outer(w, w) / (w @ w)
+    # It maps e₁ to -sign(first[0]) · first.
+    return reflection * (-1.0 if first[0] >= 0 else 1.0)
+
+
+def _search(L1: Array, m1: Array, length: float, rank: int) -> Array:
+    """Columns L₁[u W] of least cost, [u W] orthonormal, by alternating exact minimisation."""
+    K = L1.T @ L1
+    vectors = np.linalg.eigh(K)[1][:, ::-1]
+    starts = [vectors[:, :rank]]
+    if rank > 1:
+        starts += [np.delete(vectors, i, axis=1)[:, :rank] for i in range(rank)]
+    best, best_cost = starts[0], np.inf
+    for E in starts:
+        found, cost = _alternate(L1, K, m1, length, E[:, 1:])
+        if cost < best_cost:
+            best, best_cost = found, cost
+    return L1 @ best
+
+
+def _alternate(L1: Array, K: Array, m1: Array, length: float, W: Array) -> tuple[Array, float]:
+    weight = 1.0 / (1.0 + length**2)
+    before = np.inf
+    scale = float(np.trace(K)) + float(m1 @ m1)
+    E = W
+    for _ in range(_SEARCH_STEPS):
+        N = np.linalg.qr(W, mode="complete")[0][:, W.shape[1] :]
+        u = N @ _concave_sphere(N.T @ K @ N, length * (N.T @ (L1.T @ m1)))
+        C = np.linalg.qr(u[:, None], mode="complete")[0][:, 1:]
+        W = C @ np.linalg.eigh(C.T @ K @ C)[1][:, ::-1][:, : W.shape[1]]
+        E = np.concatenate([u[:, None], W], axis=1)
+        miss = m1 - length * (L1 @ u)
+        cost = weight * float(miss @ miss) - float(np.sum((L1 @ E) ** 2))
+        if before - cost <= _SEARCH_TOLERANCE * scale:
+            break
+        before = cost
+    return E, cost
+
+
+def _concave_sphere(K: Array, h: Array) -> Array:
+    """Maximise uᵀK u/2 + hᵀu over the unit sphere, K positive semidefinite.
+
+    With c = 1/(1 + α²) the cost c|m₁ - αL₁u|² - |L₁u|² is -c(uᵀK u + 2α hᵀu) up to a constant.
+    """
+    values, vectors = np.linalg.eigh(K)
+    return np.asarray(vectors @ _least_on_sphere(values[-1] - values, vectors.T @ h))
