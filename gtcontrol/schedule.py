@@ -37,6 +37,9 @@ class Schedule:
         Increasing breakpoints; ``times[0]`` is 0 and ``times[-1]`` the horizon.
     parameters : sequence of k Parameters
         ``parameters[i]`` holds on [times[i], times[i+1]).
+    basis : (D, d) array, optional
+        Orthonormal basis of the subspace in which the parameters act, given in its
+        coordinates; the schedule then has dimension D and acts as zero outside it.
 
     Raises
     ------
@@ -44,7 +47,9 @@ class Schedule:
         If the times do not increase from 0, or the numbers or dimensions do not fit.
     """
 
-    def __init__(self, times: ArrayLike, parameters: Sequence[Parameters]) -> None:
+    def __init__(
+        self, times: ArrayLike, parameters: Sequence[Parameters], *, basis: Array | None = None
+    ) -> None:
         breakpoints = _check_breakpoints(times)
         if len(parameters) != breakpoints.size - 1:
             raise IncompatibleSchedule(
@@ -55,7 +60,7 @@ class Schedule:
         if len(dims) > 1:
             raise IncompatibleSchedule(f"the pieces have different dimensions {sorted(dims)}.")
         laws = [_constant(p) for p in parameters]
-        self._build(breakpoints, laws, dims.pop(), basis=None, constant=True)
+        self._build(breakpoints, laws, dims.pop(), basis=basis, constant=True)
 
     @classmethod
     def constant(cls, parameters: Parameters, horizon: float) -> Schedule:

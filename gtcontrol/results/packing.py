@@ -116,7 +116,9 @@ def unpack_schedule(name: str, arrays: Arrays) -> Schedule:
     pieces = range(times.size - 1)
     if points == 1:
         return Schedule(
-            times, [Parameters(**{k: v[i, 0] for k, v in fields.items()}) for i in pieces]
+            times,
+            [Parameters(**{k: v[i, 0] for k, v in fields.items()}) for i in pieces],
+            basis=arrays.get(f"{name}.basis"),
         )
     laws = [
         _interpolated(times[i], times[i + 1], {k: v[i] for k, v in fields.items()}) for i in pieces
