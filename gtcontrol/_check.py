@@ -31,7 +31,8 @@ def array(name: str, value: ArrayLike, ndim: int | tuple[int, ...]) -> Array:
     if result.ndim not in allowed:
         wanted = " or ".join(str(n) for n in allowed)
         raise InvalidShape(
-            f"`{name}` must have {wanted} dimension(s); it has {result.ndim} (shape {result.shape})."
+            f"`{name}` must have {wanted} dimension(s); it has {result.ndim} "
+            f"(shape {result.shape})."
         )
     finite = np.isfinite(result)
     if not finite.all():
@@ -64,10 +65,11 @@ def symmetric(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     """Return `value` as a symmetric matrix, its rounding-level asymmetry removed."""
     result = square(name, value, dim)
     scale = float(np.max(np.abs(result), initial=0.0))
-    defect = float(np.max(np.abs(result - result.T), initial=0.0))
-    if defect > SYMMETRY_TOLERANCE * scale:
+    scaled = result / scale if scale > 0 else result
+    defect = float(np.max(np.abs(scaled - scaled.T), initial=0.0))
+    if defect > SYMMETRY_TOLERANCE:
         raise NotSymmetric(
-            f"`{name}` must be symmetric; |M - Mᵀ| is {defect / scale:.3g} of its largest entry "
+            f"`{name}` must be symmetric; |M - Mᵀ| is {defect:.3g} of its largest entry "
             f"(allowed: {SYMMETRY_TOLERANCE:g}). Pass (M + Mᵀ)/2 if that is what you mean."
         )
     result = 0.5 * result + 0.5 * result.T

@@ -72,14 +72,15 @@ class Gaussian:
                 "use `Gaussian.from_covariance(mean, factor @ factor.T)`."
             )
         if L.shape[1]:
-            # Columns are scaled first: their lengths say nothing about independence.
-            lengths = np.linalg.norm(L, axis=0)
-            shortest = float(lengths.min())
-            sigma = np.linalg.svd(L / np.where(lengths > 0, lengths, 1.0), compute_uv=False)
+            # Columns are scaled first: their sizes say nothing about independence.
+            sizes = np.max(np.abs(L), axis=0)
+            shortest = float(sizes.min())
+            sigma = np.linalg.svd(L / np.where(sizes > 0, sizes, 1.0), compute_uv=False)
             if shortest == 0 or sigma[-1] <= FACTOR_TOLERANCE * sigma[0]:
+                ratio = 0.0 if shortest == 0 else sigma[-1] / sigma[0]
                 raise RankDeficientFactor(
-                    f"`factor` must have independent columns; its {L.shape[1]} columns have relative "
-                    f"smallest singular value {0.0 if shortest == 0 else sigma[-1] / sigma[0]:.3g}. "
+                    f"`factor` must have independent columns; its {L.shape[1]} columns have "
+                    f"relative smallest singular value {ratio:.3g}. "
                     "Use `Gaussian.from_covariance(mean, factor @ factor.T)` to find the rank."
                 )
         object.__setattr__(self, "mean", m)
@@ -264,7 +265,7 @@ def align(reference: Array, factor: Array) -> Array:
         return factor
     scaled = (factor / np.linalg.norm(factor)).T @ (reference / np.linalg.norm(reference))
     W, _, Zt = np.linalg.svd(scaled)
-    return factor @ (W @ Zt)
+    return np.asarray(factor @ (W @ Zt))
 
 
 def squared_wasserstein(p: Gaussian, q: Gaussian) -> float:

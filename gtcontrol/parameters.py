@@ -99,12 +99,11 @@ class Parameters:
         lead = _common_heads(given["B"], given["V"], given["beta"])
         if given["noise"] is not None:
             _check_noise(given["noise"])
-        zero = np.zeros((*lead, d, d))
         values = {
-            "A": np.zeros((d, d)) if given["A"] is None else given["A"],
-            "B": zero if given["B"] is None else given["B"],
-            "V": zero if given["V"] is None else given["V"],
-            "b": np.zeros(d) if given["b"] is None else given["b"],
+            "A": _zeros(d, d) if given["A"] is None else given["A"],
+            "B": _zeros(*lead, d, d) if given["B"] is None else given["B"],
+            "V": _zeros(*lead, d, d) if given["V"] is None else given["V"],
+            "b": _zeros(d) if given["b"] is None else given["b"],
             "noise": given["noise"],
             "beta": given["beta"],
         }
@@ -112,14 +111,22 @@ class Parameters:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def trusted(cls, A: Array, B: Array, V: Array, b: Array) -> Parameters:
-        """Wrap arrays of one head that a controller has computed, without checking them.
+    def trusted(
+        cls,
+        A: Array,
+        B: Array,
+        V: Array,
+        b: Array,
+        noise: Array | None = None,
+        beta: Array | None = None,
+    ) -> Parameters:
+        """Wrap arrays that a controller has computed, without checking them.
 
         Controllers are evaluated at every stage of an integrator, where checking the same
         shapes again would dominate the cost in low dimension.
         """
         made = object.__new__(cls)
-        values = (("A", A), ("B", B), ("V", V), ("b", b), ("noise", None), ("beta", None))
+        values = (("A", A), ("B", B), ("V", V), ("b", b), ("noise", noise), ("beta", beta))
         for name, value in values:
             object.__setattr__(made, name, value)
         return made
@@ -166,7 +173,7 @@ class Parameters:
             for name, value in (("W_Q", W_Q), ("W_K", W_K), ("W_V", W_V), ("W_O", W_O))
         }
         single = weights["W_Q"].ndim == 2
-        Q, K, W, O = (w[None] if w.ndim == 2 else w for w in weights.values())  # noqa: E741
+        Q, K, W, O = (w[None] if w.ndim == 2 else w for w in weights.values())
         heads, d_head, d = Q.shape
         d_value = W.shape[1]
         expected = {
@@ -216,11 +223,24 @@ class Parameters:
     def lift(self, basis: Array) -> Parameters:
         """Act in the span of an orthonormal ``basis`` (D, d), and as zero outside it."""
         U = basis
-        return Parameters.trusted(U @ self.A @ U.T, U @ self.B @ U.T, U @ self.V @ U.T, U @ self.b)
+        return Parameters.trusted(
+            U @ self.A @ U.T,
+            U @ self.B @ U.T,
+            U @ self.V @ U.T,
+            U @ self.b,
+            None if self.noise is None else U @ self.noise @ U.T,
+            None if self.beta is None else self.beta @ U.T,
+        )
 
     def __repr__(self) -> str:
         noise = "" if self.noise is None else ", with process noise"
         return f"Parameters(dim={self.dim}, heads={len(self.heads)}{noise})"
+
+
+def _zeros(*shape: int) -> Array:
+    made = np.zeros(shape)
+    made.setflags(write=False)
+    return made
 
 
 def _common_heads(*values: Array | None) -> tuple[int, ...]:

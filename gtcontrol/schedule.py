@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +14,7 @@ from ._check import Array
 from .errors import IncompatibleSchedule, InvalidShape
 from .parameters import Parameters
 
-__all__ = ["Piece", "Schedule"]
+__all__ = ["Piece", "Schedule", "resolve"]
 
 Law = Callable[[float], Parameters]
 
@@ -56,6 +57,8 @@ class Schedule:
                 f"{breakpoints.size} times bound {breakpoints.size - 1} piece(s), but "
                 f"{len(parameters)} parameters were given."
             )
+        for p in parameters:
+            _check_parameters(p)
         dims = {p.dim for p in parameters}
         if len(dims) > 1:
             raise IncompatibleSchedule(f"the pieces have different dimensions {sorted(dims)}.")
@@ -87,12 +90,12 @@ class Schedule:
         inner = np.empty(0) if breakpoints is None else _check.vector("breakpoints", breakpoints)
         inner = inner[(inner > 0) & (inner < end)]
         times = _check_breakpoints(np.concatenate([[0.0], inner, [end]]))
-        first = function(0.0)
-        if not isinstance(first, Parameters):
-            raise InvalidShape(
-                f"a schedule's function must return Parameters, not {type(first).__name__}."
-            )
-        return cls.from_pieces(times, [function] * (times.size - 1), first.dim)
+        dim = _check_parameters(function(0.0)).dim
+
+        def law(t: float) -> Parameters:
+            return _check_parameters(function(t), dim, t)
+
+        return cls.from_pieces(times, [law] * (times.size - 1), dim)
 
     @classmethod
     def from_pieces(
@@ -150,6 +153,11 @@ class Schedule:
         """Whether the parameters are constant between the breakpoints."""
         return self._constant
 
+    @cached_property
+    def noisy(self) -> bool:
+        """Whether there is process noise on any piece."""
+        return any(piece.law(piece.start).noise is not None for piece in self.pieces(inner=True))
+
     def __call__(self, t: float) -> Parameters:
         """Parameters at time t; at a breakpoint, those of the piece that begins there."""
         inner = self.inner(t)
@@ -165,6 +173,14 @@ class Schedule:
         i = int(np.searchsorted(self._times, t, side="right")) - 1
         return self._laws[min(max(i, 0), len(self._laws) - 1)](t)
 
+    def snap(self, t: float) -> float:
+        """Move t onto a breakpoint that differs from it by rounding only.
+
+        Residual layer k begins at k·h, which rounding may put just before a breakpoint.
+        """
+        nearest = float(self._times[np.argmin(np.abs(self._times - t))])
+        return nearest if abs(nearest - t) <= 1e-12 * self.horizon else t
+
     def pieces(self, *, inner: bool = False) -> Iterator[Piece]:
         """Iterate over the smooth pieces, in time order.
 
@@ -179,6 +195,51 @@ class Schedule:
         return (
             f"Schedule({form}, dim={self.dim}, horizon={self.horizon:g}, pieces={len(self._laws)})"
         )
+
+
+def resolve(
+    parameters: Parameters | Schedule, horizon: float | None, dim: int
+) -> tuple[Schedule, float]:
+    """Return the schedule and the horizon that a simulation in dimension `dim` was asked for.
+
+    Raises
+    ------
+    IncompatibleSchedule, InvalidShape, InvalidNumber
+        If the horizon is missing, not positive or beyond the schedule, or dimensions differ.
+    """
+    if isinstance(parameters, Parameters):
+        if horizon is None:
+            raise IncompatibleSchedule("`horizon` is needed with constant parameters.")
+        end = _check.number("horizon", horizon, low=0.0, strict=True)
+        schedule = Schedule.constant(parameters, end)
+    elif isinstance(parameters, Schedule):
+        schedule = parameters
+        end = schedule.horizon if horizon is None else horizon
+        end = _check.number("horizon", end, low=0.0, strict=True)
+        if end > schedule.horizon * (1 + 1e-12):
+            raise IncompatibleSchedule(
+                f"`horizon` is {end:g}, but the schedule ends at {schedule.horizon:g}."
+            )
+    else:
+        raise IncompatibleSchedule(
+            f"`parameters` must be Parameters or a Schedule, not {type(parameters).__name__}."
+        )
+    if schedule.dim != dim:
+        raise InvalidShape(
+            f"the parameters have dimension {schedule.dim}, but the start has {dim}."
+        )
+    return schedule, end
+
+
+def _check_parameters(value: object, dim: int | None = None, t: float = 0.0) -> Parameters:
+    if not isinstance(value, Parameters):
+        raise InvalidShape(f"a schedule is made of Parameters, not {type(value).__name__}.")
+    if dim is not None and value.dim != dim:
+        raise IncompatibleSchedule(
+            f"the function of the schedule returns dimension {dim} at t = 0, but {value.dim} "
+            f"at t = {t:.6g}."
+        )
+    return value
 
 
 def _constant(parameters: Parameters) -> Law:

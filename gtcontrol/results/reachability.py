@@ -9,6 +9,7 @@ from ..gaussian import Gaussian
 from ..problem.definitions import ReachabilityProblem
 from .base import Arrays, Result
 from .packing import pack_gaussian, unpack_gaussian
+from .plain import plain
 
 __all__ = ["Reachability"]
 
@@ -77,15 +78,11 @@ class Reachability(Result):
         problem = ReachabilityProblem(
             unpack_gaussian("start", arrays),
             unpack_gaussian("target", arrays),
-            values["controls"],
-            values["name"],
+            **plain(ReachabilityProblem, values),
         )
         return cls(
             problem,
-            values["reachable"],
-            values["reason"],
-            unpack_gaussian("nearest", arrays) if "nearest.mean" in arrays else None,
-            values["distance"],
-            values["attained"],
-            tuple(values["methods"]),
+            nearest=unpack_gaussian("nearest", arrays) if "nearest.mean" in arrays else None,
+            methods=tuple(str(method) for method in values["methods"]),
+            **plain(cls, values),
         )

@@ -14,12 +14,12 @@ from .packing import (
     pack_bounds,
     pack_cost,
     pack_gaussian,
-    pack_schedule,
     unpack_bounds,
     unpack_cost,
     unpack_gaussian,
-    unpack_schedule,
 )
+from .plain import plain, restore
+from .schedules import pack_schedule, unpack_schedule
 from .tokens import TokenCheck
 from .trajectory import Trajectory
 
@@ -204,25 +204,20 @@ class Steering(Result):
         problem = SteeringProblem(
             start=unpack_gaussian("start", arrays),
             target=unpack_gaussian("target", arrays),
-            horizon=saved["horizon"],
-            controls=saved["controls"],
             cost=unpack_cost(saved["cost"]),
             bounds=unpack_bounds(saved["bounds"]),
-            method=saved["method"],
-            name=values["name"],
+            **plain(SteeringProblem, {**saved, "name": values["name"]}),
         )
         prefix = "trajectory."
         inner = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
         inner |= {k: v for k, v in arrays.items() if k.startswith("schedule.")}
-        plain = ("cost", "lower_bound", "lower_bound_reason", "replay_error", "terminal_error")
-        plain += ("solver", "seconds", "iterations", "intervals", "refinements")
         return cls(
             problem=problem,
             status=Status[values["status"]],
             schedule=unpack_schedule("schedule", arrays),
             trajectory=Trajectory.unpack(values["trajectory"], inner),
-            attempts=tuple(Attempt(**a) for a in values["attempts"]),
-            violations=tuple(Violation(**v) for v in values["violations"]),
+            attempts=tuple(restore(Attempt, a) for a in values["attempts"]),
+            violations=tuple(restore(Violation, v) for v in values["violations"]),
             tokens=TokenCheck.unpack(values["tokens"], arrays) if "tokens" in values else None,
-            **{key: values[key] for key in plain},
+            **plain(cls, values),
         )

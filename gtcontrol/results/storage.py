@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zipfile
+import zlib
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,19 @@ from .trajectory import Trajectory
 __all__ = ["load", "save", "to_json"]
 
 FORMAT = 1
+
+# What the readers of JSON, ZIP and NPY files raise for damaged ones.
+_DAMAGED = (
+    ValueError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    RuntimeError,
+    MemoryError,
+    OverflowError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 _KINDS: dict[str, type[Result]] = {made.kind: made for made in (Trajectory, Steering, Reachability)}
 
@@ -67,8 +81,9 @@ def load(directory: str | PathLike[str]) -> Result:
         raise ResultFileInvalid(
             f"no saved result in {folder}: {error.strerror or error} ({error.filename or ''})."
         ) from None
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ResultFileInvalid(f"the saved result in {folder} is damaged: {error}.") from None
+    except _DAMAGED as error:
+        what = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ResultFileInvalid(f"the saved result in {folder} is damaged: {what}.") from None
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise ResultFileInvalid(f"the saved result in {folder} is not of format {FORMAT}.")
     kind = values.get("kind")
@@ -77,11 +92,13 @@ def load(directory: str | PathLike[str]) -> Result:
     for array in arrays.values():
         array.setflags(write=False)
     try:
-        return _KINDS[kind].unpack(_decode(values), arrays)
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        return _KINDS[kind].unpack(values, arrays)
+    except KeyError as error:
         raise ResultFileInvalid(
-            f"the saved result in {folder} is incomplete: {type(error).__name__} {error}."
+            f"the saved result in {folder} is damaged: {error} is missing."
         ) from None
+    except (ValueError, TypeError, AttributeError, IndexError) as error:
+        raise ResultFileInvalid(f"the saved result in {folder} is damaged: {error}") from None
 
 
 def _encode(value: Any) -> Any:
@@ -93,14 +110,4 @@ def _encode(value: Any) -> Any:
         return _encode(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    return value
-
-
-def _decode(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _decode(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_decode(item) for item in value]
-    if value in ("inf", "-inf", "nan"):
-        return float(value)
     return value

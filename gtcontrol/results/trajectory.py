@@ -16,7 +16,9 @@ from ..gaussian import Gaussian
 from ..problem.definitions import SimulationProblem
 from ..status import Status
 from .base import Arrays, Result
-from .packing import pack_gaussian, pack_schedule, unpack_gaussian, unpack_schedule
+from .packing import pack_gaussian, unpack_gaussian
+from .plain import plain, read_array
+from .schedules import pack_schedule, unpack_schedule
 
 __all__ = ["Interpolant", "Trajectory"]
 
@@ -25,8 +27,8 @@ __all__ = ["Interpolant", "Trajectory"]
 class Interpolant:
     """Continuous extension of an integrator: state (mean, matrix, clock) per step.
 
-    The state is polynomial in the integration variable s; the clock is the time t(s), which
-    is t = s in ordinary steps and slows down near a blow-up.
+    Within step i the state is polynomial in s in [i, i + 1]; its last entry is the time t(s),
+    which is linear in ordinary steps and slows down near a blow-up.
 
     Parameters
     ----------
@@ -60,19 +62,22 @@ class Interpolant:
             if (clock(low) - t) * (clock(high) - t) < 0:
                 s = float(brentq(lambda x: float(clock(x)) - t, low, high, xtol=1e-300))
                 state = np.asarray(self.polynomial(s))
-        return self.lift(*split(state, self.columns))
+        return lift(*split(state[:-1], self.columns), self.basis, self.rest)
 
-    def lift(self, mean: Array, matrix: Array) -> tuple[Array, Array]:
-        """Embed the inner state into all d coordinates."""
-        if self.basis is None or self.rest is None:
-            return mean, matrix
-        return self.basis @ mean + self.rest[:, 0], self.basis @ matrix + self.rest[:, 1:]
+
+def lift(
+    mean: Array, matrix: Array, basis: Array | None, rest: Array | None
+) -> tuple[Array, Array]:
+    """Embed a state in coordinates of `basis` into all d coordinates."""
+    if basis is None or rest is None:
+        return mean, matrix
+    return basis @ mean + rest[:, 0], basis @ matrix + rest[:, 1:]
 
 
 def split(state: Array, columns: int) -> tuple[Array, Array]:
-    """Split a state (mean, matrix, clock) of length k + k·columns + 1."""
-    k = (state.size - 1) // (1 + columns)
-    return state[:k], state[k:-1].reshape(k, columns)
+    """Split a state (mean, matrix) of length k + k·columns."""
+    k = state.size // (1 + columns)
+    return state[:k], state[k:].reshape(k, columns)
 
 
 def factor_of(covariance: Array) -> Array:
@@ -166,12 +171,10 @@ class Trajectory(Result):
             i = int(np.searchsorted(self.times, t + slack, side="right")) - 1
             return self._law(self.means[i], self.factors[i])
         mean, matrix = self.interpolant(t, self.times)
-        if self.interpolant.covariance_form:
-            return Gaussian.from_covariance(mean, matrix)
-        return Gaussian.trusted(mean, matrix)
+        return self._law(mean, factor_of(matrix) if self.interpolant.covariance_form else matrix)
 
     def _law(self, mean: Array, factor: Array) -> Gaussian:
-        if self.interpolant is not None and self.interpolant.covariance_form:
+        if self.problem.schedule.noisy:  # the factor is d by d, whatever the rank
             return Gaussian.from_covariance(mean, factor @ factor.T)
         return Gaussian.trusted(mean, factor)
 
@@ -209,30 +212,37 @@ class Trajectory(Result):
         problem = SimulationProblem(
             start=unpack_gaussian("start", arrays),
             schedule=unpack_schedule("schedule", arrays),
-            horizon=values["horizon"],
-            layers=values["layers"],
-            rtol=values["rtol"],
-            max_steps=values["max_steps"],
-            name=values["name"],
+            **plain(SimulationProblem, values),
         )
-        dense = None
-        if "dense.nodes" in arrays:
-            dense = Interpolant(
-                PPoly(arrays["dense.coefficients"], arrays["dense.nodes"]),
-                values["columns"],
-                values["covariance_form"],
-                arrays.get("dense.basis"),
-                arrays.get("dense.rest"),
-            )
+        times = read_array(arrays, "times", None)
+        d, count = problem.start.dim, times.size
         return cls(
             problem=problem,
             status=Status[values["status"]],
-            times=arrays["times"],
-            means=arrays["means"],
-            factors=arrays["factors"],
-            blow_up_time=float(values["blow_up_time"]),
-            steps=values["steps"],
-            evaluations=values["evaluations"],
-            seconds=values["seconds"],
-            interpolant=dense,
+            times=times,
+            means=read_array(arrays, "means", count, d),
+            factors=read_array(arrays, "factors", count, d, None),
+            interpolant=_unpack_interpolant(values, arrays, count, d),
+            **plain(cls, values),
         )
+
+
+def _unpack_interpolant(
+    values: dict[str, Any], arrays: Arrays, count: int, d: int
+) -> Interpolant | None:
+    if "dense.nodes" not in arrays:
+        return None
+    rest = plain(Interpolant, values)
+    columns = rest["columns"]
+    basis = remainder = None
+    inner = d
+    if "dense.basis" in arrays:
+        basis = read_array(arrays, "dense.basis", d, None)
+        remainder = read_array(arrays, "dense.rest", d, 1 + columns)
+        inner = basis.shape[1]
+    size = inner * (1 + columns) + 1
+    polynomial = PPoly(
+        read_array(arrays, "dense.coefficients", None, count - 1, size),
+        read_array(arrays, "dense.nodes", count),
+    )
+    return Interpolant(polynomial, basis=basis, rest=remainder, **rest)

@@ -7,13 +7,13 @@ import time
 import numpy as np
 
 from .. import _check
-from ..errors import IncompatibleSchedule, InvalidShape
+from ..errors import InvalidShape
 from ..gaussian import Gaussian
 from ..parameters import Parameters
 from ..problem.definitions import SimulationProblem
 from ..progress import Progress, silent
 from ..results.trajectory import Trajectory
-from ..schedule import Schedule
+from ..schedule import Schedule, resolve
 from . import flow, layers as residual
 
 __all__ = ["simulate"]
@@ -77,27 +77,7 @@ def simulate(
     """
     if not isinstance(start, Gaussian):
         raise InvalidShape(f"`start` must be a Gaussian, not {type(start).__name__}.")
-    if isinstance(parameters, Parameters):
-        if horizon is None:
-            raise IncompatibleSchedule("`horizon` is needed with constant parameters.")
-        end = _check.number("horizon", horizon, low=0.0, strict=True)
-        schedule = Schedule.constant(parameters, end)
-    elif isinstance(parameters, Schedule):
-        schedule = parameters
-        end = schedule.horizon if horizon is None else horizon
-        end = _check.number("horizon", end, low=0.0, strict=True)
-        if end > schedule.horizon * (1 + 1e-12):
-            raise IncompatibleSchedule(
-                f"`horizon` is {end:g}, but the schedule ends at {schedule.horizon:g}."
-            )
-    else:
-        raise IncompatibleSchedule(
-            f"`parameters` must be Parameters or a Schedule, not {type(parameters).__name__}."
-        )
-    if schedule.dim != start.dim:
-        raise InvalidShape(
-            f"the parameters have dimension {schedule.dim}, the start has {start.dim}."
-        )
+    schedule, end = resolve(parameters, horizon, start.dim)
     problem = SimulationProblem(
         start,
         schedule,

@@ -1,0 +1,91 @@
+"""Plain values of saved results: numbers, words and truth values, with their types checked."""
+
+from __future__ import annotations
+
+import types
+import typing
+from dataclasses import fields
+from typing import Any
+
+from .._check import Array
+from ..errors import ResultFileInvalid
+from .base import Arrays
+
+__all__ = ["plain", "read_array", "restore"]
+
+_PLAIN = (bool, int, float, str)
+
+#: How JSON, which has no infinity, writes the numbers that are not finite.
+_NOT_FINITE = ("inf", "-inf", "nan")
+
+
+def plain(made: type, values: Any, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Read the fields of a dataclass that hold plain values.
+
+    Parameters
+    ----------
+    made : type
+        A dataclass; only its fields of type bool, int, float, str (or one of these or None)
+        are read.
+    values : mapping
+        What was saved, by name of the field.
+    without : tuple of str
+        Names of fields to leave out.
+
+    Raises
+    ------
+    ResultFileInvalid
+        If a value is missing or has another type.
+    """
+    if not isinstance(values, dict):
+        raise ResultFileInvalid(f"the values of {made.__name__} are missing.")
+    hints = typing.get_type_hints(made)
+    found = {}
+    for field in fields(made):
+        options = _options(hints[field.name])
+        if options and field.name not in without:
+            if field.name not in values:
+                raise ResultFileInvalid(f"`{field.name}` of {made.__name__} is missing.")
+            found[field.name] = _typed(field.name, values[field.name], options)
+    return found
+
+
+def restore(made: type, values: Any) -> Any:
+    """Restore a dataclass of plain values only."""
+    return made(**plain(made, values))
+
+
+def read_array(arrays: Arrays, name: str, *shape: int | None) -> Array:
+    """Return a saved array, checked to be of float64 and of the shape given (None: any size)."""
+    if name not in arrays:
+        raise ResultFileInvalid(f"the array `{name}` is missing.")
+    value = arrays[name]
+    fits = value.ndim == len(shape) and all(
+        wanted is None or size == wanted for size, wanted in zip(value.shape, shape, strict=True)
+    )
+    if value.dtype != float or not fits:
+        raise ResultFileInvalid(
+            f"the array `{name}` has shape {value.shape} and type {value.dtype}; expected "
+            f"{tuple('any' if n is None else n for n in shape)} and float64."
+        )
+    return value
+
+
+def _options(hint: Any) -> tuple[type, ...]:
+    """Plain types that a field may have, or () if it holds something else."""
+    if typing.get_origin(hint) is typing.Literal:
+        return (str,)
+    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    return options if all(o in _PLAIN or o is types.NoneType for o in options) else ()
+
+
+def _typed(name: str, value: Any, options: tuple[type, ...]) -> Any:
+    if float in options:
+        if value in _NOT_FINITE or (isinstance(value, int) and not isinstance(value, bool)):
+            return float(value)
+    elif isinstance(value, bool) and bool not in options:
+        raise ResultFileInvalid(f"`{name}` is a truth value; a number or text was expected.")
+    if not isinstance(value, options):
+        wanted = " or ".join(o.__name__ for o in options)
+        raise ResultFileInvalid(f"`{name}` is {value!r:.40}; expected {wanted}.")
+    return value
