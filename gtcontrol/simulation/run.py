@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from .. import _check
+from .._threads import single_threaded
 from ..errors import InvalidShape
 from ..gaussian import Gaussian
 from ..parameters import Parameters
@@ -19,6 +20,7 @@ from . import flow, layers as residual
 __all__ = ["simulate"]
 
 
+@single_threaded
 def simulate(
     start: Gaussian,
     parameters: Parameters | Schedule,

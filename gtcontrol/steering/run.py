@@ -1,0 +1,364 @@
+"""The one way in: `steer`."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import numpy as np
+
+from .. import _check
+from .._threads import single_threaded
+from ..errors import IllPosedProblem, InvalidMethod, InvalidShape, OutOfScale
+from ..gaussian import Gaussian
+from ..problem.bounds import CONTROLS, Bounds
+from ..problem.costs import ControlEnergy, Cost, KineticEnergy, MinimumTime
+from ..problem.definitions import SteeringProblem
+from ..progress import Progress, silent
+from ..results.steering import Steering
+from ..schedule import Schedule
+from ..simulation.run import simulate
+from ..status import Status
+from .exact.construct import METHODS, construct
+from .exact.path import GaussianPath
+from .exact.reachability import require_reachable
+from .lower_bounds import lower_bound, refuse_impossible_bounds
+from .measure import bounds_kept, cost_along, miss
+from .memory import refuse_too_large
+from .optimal import Settings, solve
+from .reduction import Reduction, reduce as reduce_problem
+
+__all__ = ["steer"]
+
+#: Largest ratio of variances, within and between the end points, that a solver is given.
+LARGEST_SPREAD = 1e10
+
+SOLVERS = ("auto", "ipopt", "fatrop")
+
+
+@single_threaded
+def steer(
+    start: Gaussian,
+    target: Gaussian,
+    horizon: float = 1.0,
+    *,
+    controls: str = CONTROLS,
+    cost: Cost | None = None,
+    bounds: Bounds | None = None,
+    method: str = "optimal",
+    path: GaussianPath | None = None,
+    initial: Steering | None = None,
+    starts: int = 4,
+    intervals: int = 20,
+    solver: str = "auto",
+    tolerance: float = 1e-8,
+    replay_tolerance: float = 1e-5,
+    refinements: int = 3,
+    max_iterations: int = 500,
+    reduce: bool = True,
+    seed: int = 0,
+    progress: Progress = silent,
+    name: str = "",
+) -> Steering:
+    """Find Transformer parameters that carry one Gaussian to another.
+
+    Parameters
+    ----------
+    start, target : Gaussian
+        Laws of equal dimension d and equal rank r.
+    horizon : float
+        Duration T of the plan (for minimum time: ignored, it is found).
+    controls : str
+        Which of A, V, B, b may be used, e.g. ``"Ab"``; the others are zero.
+    cost : KineticEnergy, ControlEnergy or MinimumTime
+        What to minimise; by default ``ControlEnergy()``.
+    bounds : Bounds, optional
+        Bounds on the controls, and on the covariance along the path.
+    method : str
+        ``"optimal"``, or a constructive controller, exact without a solver:
+        ``"constant-affine"``, ``"two-piece-affine"``, ``"transport-geodesic"``,
+        ``"constant-attention"``, ``"attention-only"``, ``"prescribed-path"``, ``"zero-bias"``.
+    path : GaussianPath, optional
+        The path to follow, for ``method="prescribed-path"``.
+    initial : Steering, optional
+        An earlier plan from which the solver starts (instead of several starts).
+    starts : int
+        Number of starts of the solver; the best result is kept.
+    intervals : int
+        Collocation intervals of the first mesh.
+    solver : {"auto", "ipopt", "fatrop"}
+    tolerance : float
+        Tolerance of the solver.
+    replay_tolerance : float
+        Largest relative miss of the replay by an independent integrator that counts as
+        arrival.
+    refinements : int
+        How often the mesh may be doubled when the replay misses.
+    max_iterations : int
+        Bound on the solver's iterations per start.
+    reduce : bool
+        Solve in the span of the end points, of dimension at most 2 r + 2, when costs and
+        bounds do not depend on the coordinates.
+    seed : int
+        Seed of the random starts.
+    progress : callable, optional
+        Called as ``progress(fraction, text)``.
+    name : str, optional
+        Name of the problem, kept in the result.
+
+    Returns
+    -------
+    Steering
+        The plan.  Its status is SUCCESS only if the replay arrives.
+
+    Raises
+    ------
+    RankMismatch, Unreachable
+        If no plan exists; the message names the nearest reachable target.
+    IllPosedProblem
+        If the cost has no minimiser with these controls and bounds.
+    BoundsExcludeEveryPlan
+        If the bounds provably exclude every plan.
+    InvalidControls, InvalidMethod, InvalidNumber, InvalidShape, OutOfScale, TooLarge
+        If an argument does not fit.
+
+    Examples
+    --------
+    >>> import gtcontrol as gt
+    >>> start = gt.Gaussian.from_covariance([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
+    >>> target = gt.Gaussian.from_covariance([1.0, 0.0], [[4.0, 0.0], [0.0, 0.25]])
+    >>> plan = gt.steer(start, target, cost=gt.KineticEnergy())
+    >>> plan.status.name, round(plan.cost, 12)
+    ('SUCCESS', 2.25)
+    """
+    began = time.perf_counter()
+    require_reachable(start, target, controls)
+    problem = _problem(start, target, horizon, controls, cost, bounds, method, name)
+    settings = _settings(
+        starts, intervals, solver, tolerance, replay_tolerance, refinements, max_iterations, seed
+    )
+    if initial is not None and not isinstance(initial, Steering):
+        raise InvalidShape(f"`initial` must be a Steering plan, not {type(initial).__name__}.")
+    if initial is not None and initial.problem.start.dim != start.dim:
+        raise InvalidShape(
+            f"`initial` has dimension {initial.problem.start.dim}, the problem {start.dim}."
+        )
+    if method != "optimal":
+        if path is not None and method != "prescribed-path":
+            raise InvalidMethod("`path` is for method 'prescribed-path' only.")
+        return _exact(problem, construct(problem, path), replay_tolerance, began, method)
+    if path is not None:
+        raise InvalidMethod("`path` is for method 'prescribed-path' only.")
+    refuse_impossible_bounds(problem)
+    if isinstance(problem.cost, KineticEnergy):
+        return _kinetic(problem, replay_tolerance, began)
+    _refuse_ill_posed(problem)
+    reduction = _reduction(problem, reduce=reduce)
+    _refuse_bad_scale(reduction)
+    refuse_too_large(reduction.start, problem, intervals)
+    return _optimal(problem, reduction, settings, initial, progress, began)
+
+
+def _problem(
+    start: Gaussian,
+    target: Gaussian,
+    horizon: float,
+    controls: str,
+    cost: Cost | None,
+    bounds: Bounds | None,
+    method: str,
+    name: str,
+) -> SteeringProblem:
+    T = _check.number("horizon", horizon, low=0.0, strict=True)
+    enabled = "".join(c for c in CONTROLS if c in controls)  # checked by require_reachable
+    chosen = ControlEnergy() if cost is None else cost
+    if not isinstance(chosen, KineticEnergy | ControlEnergy | MinimumTime):
+        raise InvalidMethod(
+            "`cost` must be KineticEnergy(), ControlEnergy() or MinimumTime(), not "
+            f"{type(chosen).__name__}."
+        )
+    limits = Bounds() if bounds is None else bounds
+    if not isinstance(limits, Bounds):
+        raise InvalidMethod(f"`bounds` must be Bounds(...), not {type(limits).__name__}.")
+    if method != "optimal" and method not in METHODS:
+        raise InvalidMethod(
+            f"`method` is {method!r}; it must be 'optimal' or one of {', '.join(METHODS)}."
+        )
+    if isinstance(chosen, MinimumTime) and method == "optimal":
+        limits = _with_time_bounds(limits, chosen, enabled)
+    return SteeringProblem(start, target, T, enabled, chosen, limits, method, name)
+
+
+def _with_time_bounds(bounds: Bounds, cost: MinimumTime, controls: str) -> Bounds:
+    """Add the bound of a minimum-time cost on each enabled control, unless a tighter one is set."""
+    entrywise = cost.norm == "entries"
+    given = dict(bounds.entries if entrywise else bounds.norms)
+    for c in controls:
+        given[c] = min(given.get(c, cost.bound), cost.bound)
+    if entrywise:
+        return dataclasses.replace(bounds, entries=given)
+    return dataclasses.replace(bounds, norms=given)
+
+
+def _settings(
+    starts: int,
+    intervals: int,
+    solver: str,
+    tolerance: float,
+    replay_tolerance: float,
+    refinements: int,
+    max_iterations: int,
+    seed: int,
+) -> Settings:
+    if solver not in SOLVERS:
+        raise InvalidMethod(f"`solver` is {solver!r}; it must be one of {', '.join(SOLVERS)}.")
+    return Settings(
+        starts=_check.integer("starts", starts, low=1),
+        intervals=_check.integer("intervals", intervals, low=1),
+        solver=solver,
+        tolerance=_check.number("tolerance", tolerance, low=0.0, strict=True),
+        replay_tolerance=_check.number("replay_tolerance", replay_tolerance, low=0.0, strict=True),
+        refinements=_check.integer("refinements", refinements, low=0),
+        max_iterations=_check.integer("max_iterations", max_iterations, low=1),
+        seed=_check.integer("seed", seed, low=0),
+    )
+
+
+def _refuse_ill_posed(problem: SteeringProblem) -> None:
+    attention = {"V", "B"} <= set(problem.controls) and problem.start.rank > 0
+    bounded = problem.bounds.trace is not None or problem.bounds.largest_eigenvalue is not None
+    if not attention:
+        return
+    if isinstance(problem.cost, ControlEnergy) and problem.cost.kinetic == 0:
+        raise IllPosedProblem(
+            "ControlEnergy(kinetic=0) has no minimiser when V and B are both enabled: attention "
+            "that chatters, or a covariance that runs to infinity, costs ever less. Use "
+            "ControlEnergy(kinetic=1.0), or controls without V or B."
+        )
+    if isinstance(problem.cost, MinimumTime) and not bounded:
+        raise IllPosedProblem(
+            "MinimumTime has no minimiser when V and B are both enabled and the covariance is "
+            "unbounded, since attention grows with it. Give bounds.trace or "
+            "bounds.largest_eigenvalue, or use controls without V or B."
+        )
+
+
+def _reduction(problem: SteeringProblem, *, reduce: bool) -> Reduction:
+    if reduce and problem.bounds.rotation_invariant:
+        return reduce_problem(problem.start, problem.target)
+    return Reduction(None, problem.start, problem.target)
+
+
+def _refuse_bad_scale(reduction: Reduction) -> None:
+    ends = (reduction.start, reduction.target)
+    if not ends[0].rank:
+        return
+    values = np.concatenate([g.eigenvalues for g in ends])
+    spread = float(values.max() / values.min()) if values.min() > 0 else np.inf
+    if spread > LARGEST_SPREAD:
+        raise OutOfScale(
+            f"the variances of start and target spread over a factor {spread:.3g}; a solver in "
+            f"double precision is given at most {LARGEST_SPREAD:g}. Truncate the smallest "
+            "directions with `.truncate(rank)`, or use an exact method such as "
+            "'transport-geodesic'."
+        )
+    shift = max(float(np.linalg.norm(g.mean)) for g in ends)
+    if shift**2 > LARGEST_SPREAD * values.max():
+        raise OutOfScale(
+            f"the means have norm {shift:.3g}, the standard deviations at most "
+            f"{np.sqrt(values.max()):.3g}; a solver in double precision is given a ratio of at "
+            f"most {np.sqrt(LARGEST_SPREAD):g}. Centre the tokens first."
+        )
+
+
+# -- exact plans -------------------------------------------------------------------------
+
+
+def _exact(
+    problem: SteeringProblem,
+    schedule: Schedule,
+    replay_tolerance: float,
+    began: float,
+    solver: str,
+    status: Status = Status.SUCCESS,
+) -> Steering:
+    """Replay and measure a plan that was constructed in closed form."""
+    trajectory = simulate(problem.start, schedule)
+    error = np.inf
+    if trajectory.status is Status.SUCCESS:
+        error = miss(trajectory.final, problem.start, problem.target)
+    if status is Status.SUCCESS and not error <= replay_tolerance:
+        status = Status.REPLAY_FAILED
+    bound, reason = lower_bound(problem)
+    return Steering(
+        problem=problem,
+        status=status,
+        schedule=schedule,
+        trajectory=trajectory,
+        cost=cost_along(problem.cost, schedule, trajectory),
+        lower_bound=bound,
+        lower_bound_reason=reason,
+        replay_error=float(error),
+        terminal_error=0.0,
+        solver=f"closed form ({solver})",
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _kinetic(problem: SteeringProblem, replay_tolerance: float, began: float) -> Steering:
+    """The kinetic optimum is the transport geodesic: closed form, proved optimal."""
+    plan = _exact(
+        problem,
+        construct(dataclasses.replace(problem, method="transport-geodesic"), None),
+        replay_tolerance,
+        began,
+        "transport-geodesic",
+    )
+    broken = bounds_kept(plan.schedule, plan.trajectory, problem.bounds)
+    if broken:
+        raise InvalidMethod(
+            f"the transport geodesic breaks {broken}, and kinetic energy alone does not make the "
+            "bounded problem well posed; use ControlEnergy(kinetic=...), which weighs both."
+        )
+    return plan
+
+
+# -- optimal plans -----------------------------------------------------------------------
+
+
+def _optimal(
+    problem: SteeringProblem,
+    reduction: Reduction,
+    settings: Settings,
+    initial: Steering | None,
+    progress: Progress,
+    began: float,
+) -> Steering:
+    outcome = solve(problem, reduction, settings, initial, progress)
+    if outcome is None:
+        # Interrupted before any solve ended: the exact geodesic is the best plan there is.
+        movable = {"V", "B"} <= set(problem.controls) and "A" not in problem.controls
+        fallback = "attention-only" if movable else "transport-geodesic"
+        schedule = construct(dataclasses.replace(problem, method=fallback), None)
+        return _exact(
+            problem, schedule, settings.replay_tolerance, began, fallback, Status.INTERRUPTED
+        )
+    bound, reason = lower_bound(problem)
+    return Steering(
+        problem=problem,
+        status=outcome.status,
+        schedule=outcome.schedule,
+        trajectory=outcome.trajectory,
+        cost=outcome.cost,
+        lower_bound=bound,
+        lower_bound_reason=reason,
+        replay_error=outcome.replay_error,
+        terminal_error=outcome.terminal_error,
+        solver=outcome.solver,
+        iterations=outcome.iterations,
+        intervals=outcome.intervals,
+        refinements=outcome.refinements,
+        attempts=outcome.attempts,
+        violations=outcome.violations,
+        seconds=time.perf_counter() - began,
+    )
