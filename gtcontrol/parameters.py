@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 
 from . import _check
 from ._check import Array
-from .errors import IndefiniteCovariance, InvalidShape
+from .errors import IndefiniteCovariance, InvalidShape, NotFinite
 from .gaussian import DEFINITENESS_TOLERANCE
 
-__all__ = ["Head", "Parameters"]
+__all__ = ["Head", "Parameters", "check_finite"]
 
 #: One attention head: value matrix V, score matrix B, score bias β (or None).
 Head = tuple[Array, Array, Array | None]
@@ -235,6 +235,20 @@ class Parameters:
     def __repr__(self) -> str:
         noise = "" if self.noise is None else ", with process noise"
         return f"Parameters(dim={self.dim}, heads={len(self.heads)}{noise})"
+
+
+def check_finite(p: Parameters, t: float) -> None:
+    """Refuse parameters that a function of time has made nan or infinite.
+
+    Raises
+    ------
+    NotFinite
+        If an entry of A, B, V or b is not finite; the message gives the time.
+    """
+    if not all(bool(np.all(np.isfinite(x))) for x in (p.A, p.B, p.V, p.b)):
+        raise NotFinite(
+            f"the parameters are not finite at t = {t:.6g}; check the function of the schedule."
+        )
 
 
 def _zeros(*shape: int) -> Array:

@@ -12,7 +12,13 @@ from ..schedule import Schedule
 from .bounds import Bounds
 from .costs import ControlEnergy, Cost
 
-__all__ = ["Problem", "ReachabilityProblem", "SimulationProblem", "SteeringProblem"]
+__all__ = [
+    "Problem",
+    "ReachabilityProblem",
+    "SimulationProblem",
+    "SteeringProblem",
+    "TokenProblem",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +31,26 @@ class SimulationProblem:
     layers: int | None = None
     rtol: float = 1e-12
     max_steps: int = 20_000
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class TokenProblem:
+    """Move `count` softmax tokens under `schedule`, as a flow or through residual layers.
+
+    `start` is the law from which they were drawn, if they were.
+    """
+
+    count: int
+    schedule: Schedule
+    horizon: float
+    layers: int | None = None
+    rtol: float = 1e-5
+    max_steps: int = 10_000
+    start: Gaussian | None = None
+    seed: int | None = None
+    antithetic: bool = False
+    moment_matched: bool = False
     name: str = ""
 
 
@@ -52,4 +78,4 @@ class SteeringProblem:
     name: str = ""
 
 
-Problem = SimulationProblem | ReachabilityProblem | SteeringProblem
+Problem = SimulationProblem | ReachabilityProblem | SteeringProblem | TokenProblem

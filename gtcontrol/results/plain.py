@@ -11,7 +11,7 @@ from .._check import Array
 from ..errors import ResultFileInvalid
 from .base import Arrays
 
-__all__ = ["plain", "read_array", "restore"]
+__all__ = ["pack_plain", "plain", "read_array", "restore"]
 
 _PLAIN = (bool, int, float, str)
 
@@ -19,7 +19,7 @@ _PLAIN = (bool, int, float, str)
 _NOT_FINITE = ("inf", "-inf", "nan")
 
 
-def plain(made: type, values: Any, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
+def plain(made: type, values: Any) -> dict[str, Any]:
     """Read the fields of a dataclass that hold plain values.
 
     Parameters
@@ -29,8 +29,6 @@ def plain(made: type, values: Any, *, without: tuple[str, ...] = ()) -> dict[str
         are read.
     values : mapping
         What was saved, by name of the field.
-    without : tuple of str
-        Names of fields to leave out.
 
     Raises
     ------
@@ -43,11 +41,18 @@ def plain(made: type, values: Any, *, without: tuple[str, ...] = ()) -> dict[str
     found = {}
     for field in fields(made):
         options = _options(hints[field.name])
-        if options and field.name not in without:
+        if options:
             if field.name not in values:
                 raise ResultFileInvalid(f"`{field.name}` of {made.__name__} is missing.")
             found[field.name] = _typed(field.name, values[field.name], options)
     return found
+
+
+def pack_plain(value: Any) -> dict[str, Any]:
+    """Fields of a dataclass that hold plain values, by name."""
+    hints = typing.get_type_hints(type(value))
+    names = [field.name for field in fields(value) if _options(hints[field.name])]
+    return {name: getattr(value, name) for name in names}
 
 
 def restore(made: type, values: Any) -> Any:

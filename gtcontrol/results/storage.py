@@ -16,6 +16,7 @@ from ..errors import OutputFailure, ResultFileInvalid
 from .base import Result
 from .reachability import Reachability
 from .steering import Steering
+from .tokens import TokenRun
 from .trajectory import Trajectory
 
 __all__ = ["load", "save", "to_json"]
@@ -35,7 +36,9 @@ _DAMAGED = (
     zlib.error,
 )
 
-_KINDS: dict[str, type[Result]] = {made.kind: made for made in (Trajectory, Steering, Reachability)}
+_KINDS: dict[str, type[Result]] = {
+    made.kind: made for made in (Trajectory, Steering, Reachability, TokenRun)
+}
 
 
 def to_json(result: Result) -> str:

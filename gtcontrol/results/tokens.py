@@ -1,19 +1,107 @@
-"""Result of moving actual tokens along a plan."""
+"""Results of moving actual tokens: a run of its own, and the check of a plan."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
-
-import numpy as np
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from .._check import Array
-from .base import Arrays
+from ..gaussian import Gaussian
+from ..problem.definitions import TokenProblem
+from ..status import Status
+from .base import Arrays, Result
+from .packing import pack_gaussian, unpack_gaussian
+from .plain import pack_plain, plain, read_array
+from .schedules import pack_schedule, unpack_schedule
 
-__all__ = ["TokenCheck"]
+__all__ = ["SAMPLING_BAND", "TokenCheck", "TokenRun"]
 
 #: A deviation of up to this many standard errors is within the sampling error.
 SAMPLING_BAND = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class TokenRun(Result):
+    """A cloud of N tokens moved by actual softmax attention.
+
+    Attributes
+    ----------
+    problem : TokenProblem
+    status : Status
+        SUCCESS, or why the run ends before the horizon.
+    times : (k,) array
+        Times at which the cloud was observed, increasing; the last one is where it ended.
+    means : (k, d) array
+        Means of all N tokens at these times.
+    covariances : (k, d, d) array
+        Covariances of all N tokens, normalised by N.
+    clouds : (k, n, d) array
+        Some of the tokens at these times, for pictures, always the same ones.
+    final : (N, d) array
+        All tokens where the run ended.
+    steps, evaluations : int
+        Accepted steps (or layers), and evaluations of the velocity of all tokens.
+    seconds : float
+        Wall time spent.
+    """
+
+    kind: ClassVar[str] = "tokens"
+
+    problem: TokenProblem
+    status: Status
+    times: Array
+    means: Array
+    covariances: Array
+    clouds: Array
+    final: Array
+    steps: int
+    evaluations: int
+    seconds: float
+
+    @property
+    def answered(self) -> bool:
+        """Whether the tokens reached the horizon."""
+        return self.status.answered
+
+    def pack(self) -> tuple[dict[str, Any], Arrays]:
+        """Plain values and arrays of the run."""
+        p = self.problem
+        values = {**pack_plain(p), **pack_plain(self), "status": self.status.name}
+        arrays = {
+            "times": self.times,
+            "means": self.means,
+            "covariances": self.covariances,
+            "clouds": self.clouds,
+            "final": self.final,
+        }
+        arrays |= pack_schedule("schedule", p.schedule)
+        if p.start is not None:
+            arrays |= pack_gaussian("start", p.start)
+        return values, arrays
+
+    @classmethod
+    def unpack(cls, values: dict[str, Any], arrays: Arrays) -> TokenRun:
+        """Restore a run."""
+        start: Gaussian | None = None
+        if "start.mean" in arrays:
+            start = unpack_gaussian("start", arrays)
+        problem = TokenProblem(
+            schedule=unpack_schedule("schedule", arrays),
+            start=start,
+            **plain(TokenProblem, values),
+        )
+        times = read_array(arrays, "times", None)
+        count, d = times.size, problem.schedule.dim
+        return cls(
+            problem=problem,
+            status=Status[values["status"]],
+            times=times,
+            means=read_array(arrays, "means", count, d),
+            covariances=read_array(arrays, "covariances", count, d, d),
+            clouds=read_array(arrays, "clouds", count, None, d),
+            final=read_array(arrays, "final", problem.count, d),
+            **plain(cls, values),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +124,16 @@ class TokenCheck:
     largest_logit_variance : float
         Largest mean variance a² of the attention logits along the plan; softmax over N
         tokens follows the mean field while a² is well below log N.
+    seconds : float
+        Wall time spent.
     times : (k,) array
         Times of the stored clouds.
     clouds : (k, n, d) array
         Up to n of the tokens at these times, for pictures.
-    seconds : float
-        Wall time spent.
+    mean_resolution, covariance_resolution : float
+        Errors that the integration of the tokens may cause by itself.
+    status : Status
+        SUCCESS if the tokens reached the horizon; else where they ended was compared.
     """
 
     count: int
@@ -56,23 +148,34 @@ class TokenCheck:
     seconds: float
     times: Array
     clouds: Array
+    mean_resolution: float = 0.0
+    covariance_resolution: float = 0.0
+    status: Status = Status.SUCCESS
 
     @property
     def within_sampling_error(self) -> bool:
-        """Whether both errors are within three standard errors of sampling."""
+        """Whether the tokens arrived with both errors within three standard errors."""
+        mean = SAMPLING_BAND * self.mean_sampling_error + self.mean_resolution
+        covariance = SAMPLING_BAND * self.covariance_sampling_error + self.covariance_resolution
         return (
-            self.mean_error <= SAMPLING_BAND * self.mean_sampling_error
-            and self.covariance_error <= SAMPLING_BAND * self.covariance_sampling_error
+            self.status is Status.SUCCESS
+            and self.mean_error <= mean
+            and self.covariance_error <= covariance
         )
 
     def pack(self) -> tuple[dict[str, Any], Arrays]:
         """Plain values and arrays."""
-        values = {k: v for k, v in asdict(self).items() if not isinstance(v, np.ndarray)}
+        values = {**pack_plain(self), "status": self.status.name}
         values["within_sampling_error"] = self.within_sampling_error
         return values, {"tokens.times": self.times, "tokens.clouds": self.clouds}
 
     @classmethod
     def unpack(cls, values: dict[str, Any], arrays: Arrays) -> TokenCheck:
         """Restore the result."""
-        rest = {k: v for k, v in values.items() if k != "within_sampling_error"}
-        return cls(**rest, times=arrays["tokens.times"], clouds=arrays["tokens.clouds"])
+        times = read_array(arrays, "tokens.times", None)
+        return cls(
+            times=times,
+            clouds=read_array(arrays, "tokens.clouds", times.size, None, None),
+            status=Status[values["status"]],
+            **plain(cls, values),
+        )

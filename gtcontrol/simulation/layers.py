@@ -6,12 +6,11 @@ import numpy as np
 
 from .._check import Array
 from ..field import generator, rates
-from ..parameters import Parameters
+from ..parameters import Parameters, check_finite
 from ..problem.definitions import SimulationProblem
 from ..progress import Progress
 from ..results.trajectory import factor_of
 from ..status import Status
-from .motion import check_finite
 from .outcome import Outcome
 
 __all__ = ["run"]

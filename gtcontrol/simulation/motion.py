@@ -8,14 +8,14 @@ from collections.abc import Callable
 import numpy as np
 
 from .._check import Array
-from ..errors import IncompatibleSchedule, NotFinite
+from ..errors import IncompatibleSchedule
 from ..field import generator, rates
-from ..parameters import Parameters
+from ..parameters import Parameters, check_finite
 from ..problem.definitions import SimulationProblem
 from ..results.trajectory import split
 from ..schedule import Piece
 
-__all__ = ["Motion", "check_finite"]
+__all__ = ["Motion"]
 
 #: Accepted absolute error, as a fraction of the relative tolerance times the size at the start,
 ABSOLUTE = 1e-3
@@ -146,11 +146,3 @@ def covariance_rate(p: Parameters, mean: Array, covariance: Array) -> tuple[Arra
     rate = M @ symmetric
     rate = rate + rate.T
     return mean_rate, rate if p.noise is None else rate + p.noise
-
-
-def check_finite(p: Parameters, t: float) -> None:
-    """Refuse parameters that a function of time has made nan or infinite."""
-    if not all(bool(np.all(np.isfinite(x))) for x in (p.A, p.B, p.V, p.b)):
-        raise NotFinite(
-            f"the parameters are not finite at t = {t:.6g}; check the function of the schedule."
-        )

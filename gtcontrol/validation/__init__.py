@@ -1,1 +1,1 @@
-"""Validation of the theory on actual tokens."""
+"""Validation: actual tokens moved by actual softmax attention."""
