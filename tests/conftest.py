@@ -1,0 +1,15 @@
+"""Settings shared by all tests."""
+
+import os
+
+# The matrices of the tests are small: threads of the linear algebra library only wait for
+# each other.  Both must be set before NumPy or Matplotlib is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import hypothesis
+
+hypothesis.settings.register_profile(
+    "gtcontrol", max_examples=40, deadline=None, derandomize=True, print_blob=True
+)
+hypothesis.settings.load_profile("gtcontrol")

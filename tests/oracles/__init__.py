@@ -1,0 +1,1 @@
+"""Independent sources of truth for the tests."""
