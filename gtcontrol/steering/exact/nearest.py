@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 
 from ..._check import Array
 
-__all__ = ["coupled_factor", "inflate", "off_range", "project_on_ellipsoid", "split_range"]
+__all__ = ["coupled_factor", "frame", "inflate", "off_range", "project_on_ellipsoid", "split_range"]
 
 #: Where an infimum is not attained, the law offered stays off it by this fraction of the scale.
 INFLATION = 1e-3
@@ -120,26 +120,27 @@ def coupled_factor(L1: Array, m1: Array, a0: Array) -> tuple[Array, bool]:
         return G, True
     g = a0 / length
     if r1 > r:
-        G = _search(L1, m1, length, r) @ _frame(g).T
+        G = _search(L1, m1, length, r) @ frame(g).T
     else:
         u = np.zeros(r)
         if r1:
             u[:r1] = project_on_ellipsoid(length * L1, m1, solid=r1 < r)
-        if r1 < r:
+        if r1 < r:  # a rest of length that the target's factor does not see
             u[r1] = np.sqrt(max(0.0, 1.0 - float(np.sum(u**2))))
-        G = L1 @ (_frame(u) @ _frame(g).T)[:r1]
+        G = L1 @ (frame(u) @ frame(g).T)[:r1]
     squared = length**2
     left = G + np.outer(m1, a0)
     return left - np.outer(left @ a0, a0) / (1.0 + squared), r1 <= r
 
 
-def _frame(first: Array) -> Array:
-    """Orthogonal matrix whose first column is the given unit vector."""
+def frame(first: Array) -> Array:
+    """Orthogonal matrix (n, n) whose first column has the direction of a vector (n,)."""
+    first = first / np.linalg.norm(first)
     w = first.copy()
     w[0] += 1.0 if w[0] >= 0 else -1.0
     reflection = np.eye(first.size) - 2.0 * np.outer(w, w) / (w @ w)
-    # It maps e₁ to -sign(first[0]) · first.
-    return reflection * (-1.0 if first[0] >= 0 else 1.0)
+    # The reflection maps e₁ to -sign(first[0]) times the direction.
+    return np.asarray(-reflection if first[0] >= 0 else reflection)
 
 
 def _search(L1: Array, m1: Array, length: float, rank: int) -> Array:

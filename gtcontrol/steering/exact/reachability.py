@@ -19,7 +19,7 @@ from ...problem.definitions import ReachabilityProblem
 from ...results.reachability import Reachability
 from .nearest import INFLATION, coupled_factor, inflate, off_range, split_range
 
-__all__ = ["covariances_agree", "reachable", "require_reachable"]
+__all__ = ["broken_conditions", "covariances_agree", "reachable", "require_reachable"]
 
 #: Largest distance of aligned factors, relative to their norm, at which covariances are equal.
 COVARIANCE_TOLERANCE = 1e-9
@@ -84,6 +84,11 @@ def reachable(start: Gaussian, target: Gaussian, controls: str = "AVBb") -> Reac
     """
     enabled = _checked(start, target, controls)
     decision = _decide(start, target, enabled)
+    methods: tuple[str, ...] = ()
+    if not decision.broken:
+        from .methods import applicable  # which needs this module
+
+        methods = applicable(start, target, enabled)
     reason = " ".join(decision.broken) or _why(start.rank, enabled)
     return Reachability(
         problem=ReachabilityProblem(start, target, enabled),
@@ -92,6 +97,7 @@ def reachable(start: Gaussian, target: Gaussian, controls: str = "AVBb") -> Reac
         nearest=decision.nearest,
         distance=wasserstein(target, decision.nearest) if decision.broken else 0.0,
         attained=decision.attained,
+        methods=methods,
     )
 
 
@@ -118,6 +124,11 @@ def require_reachable(start: Gaussian, target: Gaussian, controls: str = "AVBb")
         )
     error = RankMismatch if start.rank != target.rank else Unreachable
     raise error(" ".join((*decision.broken, remedy)))
+
+
+def broken_conditions(start: Gaussian, target: Gaussian, controls: str) -> tuple[str, ...]:
+    """Sentences that say why the target is out of reach; none if it is not."""
+    return _decide(start, target, _checked(start, target, controls)).broken
 
 
 def covariances_agree(start: Gaussian, target: Gaussian) -> bool:
@@ -203,22 +214,25 @@ def _spread(*laws: Gaussian) -> float:
 
 def _mean_part(start: Gaussian, target: Gaussian, controls: str) -> _Part:
     m0, m1 = start.mean, target.mean
-    first, last = float(np.linalg.norm(m0)), float(np.linalg.norm(m1))
     if "b" in controls:
         return _Part(m1)
-    if "V" not in controls:  # B alone
-        if np.linalg.norm(m1 - m0) <= MEAN_TOLERANCE * max(first, last):
-            return _Part(m1)
-        return _Part(m0, f"`controls` = {controls!r} cannot move the mean.", "mean of `start`")
-    if first == 0:
-        text = (
-            f"Without the bias b a zero mean stays zero, but `target` has mean of norm {last:.3g}."
-        )
-        return _Part(m0, text, "zero mean") if last else _Part(m1)
-    if last == 0:
+    if "V" in controls:
+        return _linear_mean_part(m0, m1)
+    if np.linalg.norm(m1 - m0) <= MEAN_TOLERANCE * max(np.linalg.norm(m0), np.linalg.norm(m1)):
+        return _Part(m1)
+    return _Part(m0, f"`controls` = {controls!r} cannot move the mean.", "mean of `start`")
+
+
+def _linear_mean_part(m0: Array, m1: Array) -> _Part:
+    """Mean moved by m' = G m with G free: any vector but zero reaches any vector but zero."""
+    first, last = float(np.linalg.norm(m0)), float(np.linalg.norm(m1))
+    if first == 0 and last > 0:
+        text = f"Without the bias b a zero mean stays zero; the target's has norm {last:.3g}."
+        return _Part(m0, text, "zero mean")
+    if last == 0 and first > 0:
         text = f"Without the bias b a mean of norm {first:.3g} never becomes zero in finite time."
-        return _Part(INFLATION * m0, text, f"mean {INFLATION:g} of that of `start`", attained=False)
-    if start.dim == 1 and m0[0] * m1[0] < 0:
+        return _Part(INFLATION * m0, text, f"mean of `start` times {INFLATION:g}", attained=False)
+    if m0.size == 1 and m0[0] * m1[0] < 0:
         text = (
             f"Without the bias b the sign of a scalar mean is conserved, but it is {m0[0]:.3g} at "
             f"the start and {m1[0]:.3g} at the target."
@@ -263,7 +277,9 @@ def _decide_coupled(start: Gaussian, target: Gaussian) -> _Decision:
 
 def _decide_inside(start: Gaussian, target: Gaussian, a0: Array) -> _Decision:
     before = float(np.linalg.norm(a0))
-    broken = () if start.rank == target.rank else (_rank_text(start, target),)
+    broken: tuple[str, ...] = ()
+    if start.rank != target.rank:
+        broken = (_rank_text(start, target),)
     law = "With A alone one matrix moves mean and covariance, so "
     a1, outside1 = split_range(target.factor, target.mean)
     sticks_out = float(np.linalg.norm(outside1))
