@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize
 
 from ..._check import Array
 
@@ -12,9 +12,11 @@ __all__ = ["coupled_factor", "frame", "inflate", "off_range", "project_on_ellips
 #: Where an infimum is not attained, the law offered stays off it by this fraction of the scale.
 INFLATION = 1e-3
 
-#: Relative decrease at which the alternating search for a nearest factor stops, and its limit.
-_SEARCH_TOLERANCE = 1e-15
-_SEARCH_STEPS = 2000
+#: Iterations allowed to each descent towards a nearest factor of smaller rank.
+DESCENT_STEPS = 2000
+
+#: Largest number of descents, each from another choice of principal components.
+DESCENTS = 8
 
 
 def split_range(factor: Array, vector: Array) -> tuple[Array, Array]:
@@ -100,37 +102,78 @@ def coupled_factor(L1: Array, m1: Array, a0: Array) -> tuple[Array, bool]:
     Minimises |m₁ - L a₀|² + W₂²(L Lᵀ, L₁L₁ᵀ).  For a fixed alignment G = L₁Q (first r columns,
     Q orthogonal) least squares give L = (G + m₁a₀ᵀ)(I + a₀a₀ᵀ)⁻¹ at the cost
     |m₁ - G a₀|²/(1 + |a₀|²) + |L₁|² - |G|².  For equal ranks |G| is fixed and G a₀ runs over the
-    ellipsoid {|a₀| L₁u : |u| = 1}; for a target of smaller rank over the solid one.
+    ellipsoid {|a₀| L₁u : |u| = 1}; for a target of smaller rank over the solid one.  For a target
+    of larger rank and r = 1 the cost is a quadratic form of u on the sphere.
 
     Returns
     -------
     factor : (d, r) array
         Possibly of smaller rank if the target is.
     proved : bool
-        Whether the minimiser is global.  For a target of larger rank the cost also depends on
-        |G|, there is no secular equation, and a monotone search is used.
+        Whether the minimiser is global.  For a target of larger rank and r > 1 the cost also
+        depends on |G|, there is no secular equation, and descent from several starts is used.
     """
     r, r1 = a0.size, L1.shape[1]
     length = float(np.linalg.norm(a0))
     if length == 0 or r == 0:
-        U, sigma, _ = np.linalg.svd(L1, full_matrices=False)
-        kept = min(r, r1)
-        G = np.zeros((L1.shape[0], r))
-        G[:, :kept] = U[:, :kept] * sigma[:kept]
-        return G, True
-    g = a0 / length
+        return _leading(L1, r), True
     if r1 > r:
-        G = _search(L1, m1, length, r) @ frame(g).T
-    else:
-        u = np.zeros(r)
-        if r1:
-            u[:r1] = project_on_ellipsoid(length * L1, m1, solid=r1 < r)
-        if r1 < r:  # a rest of length that the target's factor does not see
-            u[r1] = np.sqrt(max(0.0, 1.0 - float(np.sum(u**2))))
-        G = L1 @ (frame(u) @ frame(g).T)[:r1]
-    squared = length**2
+        return _coupled_truncation(L1, m1, a0, length), r == 1
+    u = np.zeros(r)
+    if r1:
+        u[:r1] = project_on_ellipsoid(length * L1, m1, solid=r1 < r)
+    if r1 < r:  # a rest of length that the target's factor does not see
+        u[r1] = np.sqrt(max(0.0, 1.0 - float(np.sum(u**2))))
+    return _regress(L1 @ (frame(u) @ frame(a0).T)[:r1], m1, a0), True
+
+
+def _leading(L1: Array, rank: int) -> Array:
+    """Leading principal components of a factor, with zero columns up to the rank."""
+    U, sigma, _ = np.linalg.svd(L1, full_matrices=False)
+    kept = min(rank, L1.shape[1])
+    return np.pad(U[:, :kept] * sigma[:kept], ((0, 0), (0, rank - kept)))
+
+
+def _regress(G: Array, m1: Array, a0: Array) -> Array:
+    """L = (G + m₁a₀ᵀ)(I + a₀a₀ᵀ)⁻¹."""
     left = G + np.outer(m1, a0)
-    return left - np.outer(left @ a0, a0) / (1.0 + squared), r1 <= r
+    return np.asarray(left - np.outer(left @ a0, a0) / (1.0 + float(a0 @ a0)))
+
+
+def _coupled_truncation(L1: Array, m1: Array, a0: Array, length: float) -> Array:
+    """Factor of :func:`coupled_factor` for a target of rank larger than r."""
+    r = a0.size
+    _, sigma, Zt = np.linalg.svd(L1, full_matrices=False)
+    if r == 1:
+        # |m₁ - αL₁u|²/(1 + α²) - |L₁u|² is -(uᵀK u + 2αuᵀL₁ᵀm₁)/(1 + α²) up to a constant.
+        y = _least_on_sphere(sigma[0] ** 2 - sigma**2, length * (Zt @ (L1.T @ m1)))
+        return _regress(np.outer(L1 @ (Zt.T @ y), np.sign(a0)), m1, a0)
+    # All happens in the span of L₁ and m₁.
+    basis = np.linalg.qr(np.concatenate([L1, m1[:, None]], axis=1))[0]
+    X, p = basis.T @ L1, basis.T @ m1
+
+    def cost(flat: Array) -> tuple[float, Array]:
+        L = flat.reshape(-1, r)
+        W, overlap, Yt = np.linalg.svd(X.T @ L, full_matrices=False)
+        miss = p - L @ a0
+        value = miss @ miss + np.sum(L**2) - 2.0 * np.sum(overlap)
+        return float(value), 2.0 * (L - X @ (W @ Yt) - np.outer(miss, a0)).ravel()
+
+    best, least = np.zeros((0, 0)), np.inf
+    for left_out in range(max(0, r + 1 - DESCENTS), r + 1):
+        G = X @ np.delete(Zt[: r + 1], left_out, axis=0).T
+        u = project_on_ellipsoid(length * G, p)
+        start = _regress(G @ frame(u) @ frame(a0).T, p, a0)
+        found = minimize(
+            cost,
+            start.ravel(),
+            method="L-BFGS-B",
+            jac=True,
+            options={"maxiter": DESCENT_STEPS, "gtol": 1e-12 * float(sigma[0]), "ftol": 0.0},
+        )
+        if found.fun < least:
+            best, least = found.x.reshape(-1, r), float(found.fun)
+    return np.asarray(basis @ best)
 
 
 def frame(first: Array) -> Array:
@@ -141,46 +184,3 @@ def frame(first: Array) -> Array:
     reflection = np.eye(first.size) - 2.0 * np.outer(w, w) / (w @ w)
     # The reflection maps e₁ to -sign(first[0]) times the direction.
     return np.asarray(-reflection if first[0] >= 0 else reflection)
-
-
-def _search(L1: Array, m1: Array, length: float, rank: int) -> Array:
-    """Columns L₁[u W] of least cost, [u W] orthonormal, by alternating exact minimisation."""
-    K = L1.T @ L1
-    vectors = np.linalg.eigh(K)[1][:, ::-1]
-    starts = [vectors[:, :rank]]
-    if rank > 1:
-        starts += [np.delete(vectors, i, axis=1)[:, :rank] for i in range(rank)]
-    best, best_cost = starts[0], np.inf
-    for E in starts:
-        found, cost = _alternate(L1, K, m1, length, E[:, 1:])
-        if cost < best_cost:
-            best, best_cost = found, cost
-    return L1 @ best
-
-
-def _alternate(L1: Array, K: Array, m1: Array, length: float, W: Array) -> tuple[Array, float]:
-    weight = 1.0 / (1.0 + length**2)
-    before = np.inf
-    scale = float(np.trace(K)) + float(m1 @ m1)
-    E = W
-    for _ in range(_SEARCH_STEPS):
-        N = np.linalg.qr(W, mode="complete")[0][:, W.shape[1] :]
-        u = N @ _concave_sphere(N.T @ K @ N, length * (N.T @ (L1.T @ m1)))
-        C = np.linalg.qr(u[:, None], mode="complete")[0][:, 1:]
-        W = C @ np.linalg.eigh(C.T @ K @ C)[1][:, ::-1][:, : W.shape[1]]
-        E = np.concatenate([u[:, None], W], axis=1)
-        miss = m1 - length * (L1 @ u)
-        cost = weight * float(miss @ miss) - float(np.sum((L1 @ E) ** 2))
-        if before - cost <= _SEARCH_TOLERANCE * scale:
-            break
-        before = cost
-    return E, cost
-
-
-def _concave_sphere(K: Array, h: Array) -> Array:
-    """Maximise uᵀK u/2 + hᵀu over the unit sphere, K positive semidefinite.
-
-    With c = 1/(1 + α²) the cost c|m₁ - αL₁u|² - |L₁u|² is -c(uᵀK u + 2α hᵀu) up to a constant.
-    """
-    values, vectors = np.linalg.eigh(K)
-    return np.asarray(vectors @ _least_on_sphere(values[-1] - values, vectors.T @ h))

@@ -50,6 +50,7 @@ class _Decision:
     nearest: Gaussian
     hint: str = ""
     attained: bool = True
+    note: str = "no reachable target is nearest"
 
 
 def reachable(start: Gaussian, target: Gaussian, controls: str = "AVBb") -> Reachability:
@@ -119,8 +120,8 @@ def require_reachable(start: Gaussian, target: Gaussian, controls: str = "AVBb")
     remedy = f"Nearest reachable target: {decision.hint}, Wasserstein distance {gap:.3g}."
     if not decision.attained:
         remedy = (
-            "No reachable target is nearest, but some come arbitrarily near, "
-            f"such as {decision.hint}, Wasserstein distance {gap:.3g}."
+            f"A reachable target close by: {decision.hint}, Wasserstein distance {gap:.3g} "
+            f"({decision.note})."
         )
     error = RankMismatch if start.rank != target.rank else Unreachable
     raise error(" ".join((*decision.broken, remedy)))
@@ -302,7 +303,8 @@ def _decide_inside(start: Gaussian, target: Gaussian, a0: Array) -> _Decision:
     full = _full_rank(factor, INFLATION * _spread(target, start))
     hint = "`reachable(start, target, controls).nearest`, where mean and covariance share a map"
     attained = proved and full is factor
-    return _Decision(broken, Gaussian(full @ a0, full), hint, attained)
+    note = _Decision.note if proved else "a local minimum, perhaps not the nearest"
+    return _Decision(broken, Gaussian(full @ a0, full), hint, attained, note)
 
 
 def _full_rank(factor: Array, size: float) -> Array:
@@ -323,15 +325,18 @@ def _decide_outside(start: Gaussian, target: Gaussian) -> _Decision:
     part = _rank_part(start, target, None if inside else sticks_out)
     _, left = split_range(part.value, mean)
     if np.linalg.norm(left) > RANGE_TOLERANCE * np.linalg.norm(mean):
-        broken = (part.broken,) if part.broken else ()
+        broken = tuple(filter(None, [part.broken]))
         return _Decision(broken, Gaussian(mean, part.value), part.hint, part.attained)
     text = (
         "With A alone one matrix moves mean and covariance, so a mean outside the range of the "
         "covariance stays outside, but the mean of `target` lies in its range; enable V or b."
     )
-    size = INFLATION * (_spread(target, start) if start.rank else float(np.linalg.norm(start.mean)))
+    # Of the size of the covariance, but large enough to count beside the mean.
+    size = INFLATION * _spread(target, start) if start.rank else 0.0
+    size = max(size, INFLATION**2 * float(np.linalg.norm(mean)))
+    size = size or INFLATION * float(np.linalg.norm(start.mean))
     near = Gaussian(mean + size * off_range(part.value), part.value)
-    broken = (part.broken, text) if part.broken else (text,)
+    broken = tuple(filter(None, [part.broken, text]))
     hint = f"its mean moved out of the range of the covariance by {size:.3g}"
     return _Decision(broken, near, hint, attained=False)
 

@@ -13,6 +13,7 @@ from ...parameters import Parameters
 from ...problem.definitions import SteeringProblem
 from ...schedule import Law, Schedule
 from ..reduction import reduce
+from .nearest import off_range
 from .path import GaussianPath
 from .reachability import covariances_agree
 
@@ -76,8 +77,7 @@ class Task:
         """Add one direction outside the span, if there is one, to turn in."""
         if self.basis is None:
             return self
-        complete = np.linalg.qr(self.basis, mode="complete")[0]
-        wide = np.concatenate([self.basis, complete[:, [self.dim]]], axis=1)
+        wide = np.concatenate([self.basis, off_range(self.basis)[:, None]], axis=1)
         start, target = (
             Gaussian.trusted(np.append(g.mean, 0.0), np.pad(g.factor, ((0, 1), (0, 0))))
             for g in (self.start, self.target)
