@@ -18,6 +18,9 @@ __all__ = ["lower_bound", "refuse_impossible_bounds", "stretch"]
 #: End points may exceed a bound on the covariance by this fraction: rounding.
 SLACK = 1e-9
 
+#: Beyond this exponent the bound on the mean says nothing.
+LARGEST_EXPONENT = 100.0
+
 
 def stretch(start: Gaussian, target: Gaussian) -> Array:
     """Change of the logarithmic singular values of the factor, sorted, shape (r,).
@@ -83,6 +86,25 @@ def refuse_impossible_bounds(problem: SteeringProblem) -> None:
             f"{p.horizon:g} the covariance changes by at most {speed * p.horizon:.4g} in "
             f"|log σ(L)|; {needed:.4g} is needed. Loosen the bounds or take a horizon of at "
             f"least {needed / speed:.4g}."
+        )
+    _refuse_distant_mean(p, speed)
+
+
+def _refuse_distant_mean(p: SteeringProblem, speed: float) -> None:
+    """Grönwall: |m|' <= (|A + V S B| + |V|) |m| + |b|."""
+    d = p.start.dim
+    growth = speed + (_largest_norm(p.bounds, "V", d) if "V" in p.controls else 0.0)
+    push = _largest_norm(p.bounds, "b", d) if "b" in p.controls else 0.0
+    if not math.isfinite(growth * p.horizon) or growth * p.horizon > LARGEST_EXPONENT:
+        return
+    first, last = (float(np.linalg.norm(g.mean)) for g in (p.start, p.target))
+    drift = push * (math.expm1(growth * p.horizon) / growth if growth else p.horizon)
+    furthest = math.exp(growth * p.horizon) * first + drift
+    if last > furthest * (1 + SLACK):
+        raise BoundsExcludeEveryPlan(
+            f"within the horizon {p.horizon:g} the bounds allow a mean of norm at most "
+            f"{furthest:.4g}, but that of the target is {last:.4g}. Loosen the bounds or lengthen "
+            "the horizon."
         )
 
 

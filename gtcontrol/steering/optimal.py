@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._check import Array
+from .._interrupt import Interruption
 from ..problem.costs import MinimumTime
 from ..problem.definitions import SteeringProblem
 from ..progress import Progress
@@ -35,15 +36,18 @@ REPLAY_RTOL = 1e-10
 #: A plan whose measured cost differs from the solver's by more than this is refined.
 COST_TOLERANCE = 1e-4
 
-#: Bounds on the path are checked on the replay to this relative tolerance.
-BOUND_TOLERANCE = 1e-6
+#: Between the points of the mesh a bound on the covariance may be exceeded by this fraction.
+OVERSHOOT = 1e-3
+
+#: Programs with more unknowns than this are large: fewer starts by default.
+LARGE = 4000
 
 
 @dataclass(frozen=True)
 class Settings:
     """Numerical choices of a solve; see :func:`gtcontrol.steer`."""
 
-    starts: int
+    starts: int | None
     intervals: int
     solver: str
     tolerance: float
@@ -87,7 +91,7 @@ class _Search:
     attempts: list[Attempt] = field(default_factory=list)
     candidates: list[_Candidate] = field(default_factory=list)
     failures: list[_Candidate] = field(default_factory=list)
-    interrupted: bool = False
+    interruption: Interruption = field(default_factory=Interruption)
 
 
 def solve(
@@ -104,18 +108,20 @@ def solve(
     instance = instance_of(problem, reduction, units, settings.intervals)
     widths = np.full(settings.intervals, 1.0 / settings.intervals)
     search = _Search()
-    try:
-        courses = list(_courses(instance, settings, initial))
-        for i, course in enumerate(courses):
-            progress(i / (len(courses) + 1), f"start {i + 1} of {len(courses)}: {course.name}")
-            _attempt(instance, course, widths, settings, search)
-        if not search.candidates:
-            _second_opinion(instance, courses[0], widths, settings, search)
-    except KeyboardInterrupt:
-        search.interrupted = True
-    if not search.candidates and not search.failures:
-        return None
-    return _choose(search, settings, progress)
+    courses = list(_courses(instance, settings, initial))
+    with Interruption() as interruption:
+        search.interruption = interruption
+        try:
+            for i, course in enumerate(courses):
+                progress(i / (len(courses) + 1), f"start {i + 1} of {len(courses)}: {course.name}")
+                _attempt(instance, course, widths, settings, search)
+            if not search.candidates:
+                _second_opinion(instance, courses[0], widths, settings, search)
+        except KeyboardInterrupt:
+            interruption.requested = True
+        if interruption.requested and not search.candidates:
+            return None
+        return _choose(search, settings, progress)
 
 
 # -- starts ------------------------------------------------------------------------------
@@ -129,7 +135,10 @@ def _courses(instance: Instance, settings: Settings, initial: Steering | None) -
     rng = np.random.default_rng(settings.seed)
     attention = {"V", "B"} <= set(enabled)
     mixed = attention and "A" in enabled
-    for i in range(settings.starts):
+    count = settings.starts
+    if count is None:
+        count = 4 if instance.form.variables <= LARGE else 2
+    for i in range(count):
         turned = i >= (2 if attention else 1)
         share = 0.5 if mixed and i % 2 == 0 else 0.0
         noise = 0.0 if not attention or (i == 0 and not mixed) else (0.05 if share else 0.1)
@@ -210,6 +219,8 @@ def _attempt(
     search.attempts.append(attempt)
     candidate = _Candidate(instance, solution, attempt, p)
     (search.candidates if converged else search.failures).append(candidate)
+    if search.interruption.requested:
+        raise KeyboardInterrupt  # the solver has swallowed it
     return candidate if converged else None
 
 
@@ -258,11 +269,11 @@ def _choose(search: _Search, settings: Settings, progress: Progress) -> Outcome:
         outcome = _refined(candidate, search, settings, progress)
         if best is None or _better(outcome, best):
             best = outcome
-        if search.interrupted:
+        if search.interruption.requested:
             break
     if best is None:
         best = _failed(search)
-    if search.interrupted:
+    if search.interruption.requested:
         best = dataclasses.replace(best, status=Status.INTERRUPTED)
     return dataclasses.replace(best, attempts=tuple(search.attempts))
 
@@ -289,7 +300,7 @@ def _refined(
         try:
             finer = _finer(candidate, search, settings)
         except KeyboardInterrupt:
-            search.interrupted = True
+            search.interruption.requested = True
             break
         if finer is None:
             break
@@ -376,9 +387,9 @@ def _within_bounds(problem: SteeringProblem, trajectory: Trajectory) -> bool:
     b = problem.bounds
     ok = True
     if b.trace is not None:
-        ok = float(trajectory.traces.max()) <= b.trace * (1 + 1e-3)
+        ok = float(trajectory.traces.max()) <= b.trace * (1 + OVERSHOOT)
     if b.largest_eigenvalue is not None and problem.start.rank:
-        ok = ok and float(trajectory.eigenvalues.max()) <= b.largest_eigenvalue * (1 + 1e-3)
+        ok = ok and float(trajectory.eigenvalues.max()) <= b.largest_eigenvalue * (1 + OVERSHOOT)
     return ok
 
 
@@ -392,7 +403,7 @@ def _failed(search: _Search) -> Outcome:
         search.failures, key=lambda c: max((v.size for v in worst[id(c)]), default=np.inf)
     )
     settings = Settings(0, 0, "", 0.0, 0.0, 0, 0, 0)
-    infeasible = all("infeasible" in a.outcome.lower() for a in search.attempts)
+    infeasible = any("infeasible" in a.outcome.lower() for a in search.attempts)
     return dataclasses.replace(
         _replayed(candidate, settings, 0),
         status=Status.INFEASIBLE if infeasible else Status.NOT_CONVERGED,

@@ -22,6 +22,7 @@ from ..status import Status
 from .exact.construct import METHODS, construct
 from .exact.path import GaussianPath
 from .exact.reachability import require_reachable
+from .exact.task import Refusal, Task
 from .lower_bounds import lower_bound, refuse_impossible_bounds
 from .measure import bounds_kept, cost_along, miss
 from .memory import refuse_too_large
@@ -32,6 +33,9 @@ __all__ = ["steer"]
 
 #: Largest ratio of variances, within and between the end points, that a solver is given.
 LARGEST_SPREAD = 1e10
+
+#: A plan whose cost is within this fraction of its lower bound is optimal to rounding.
+PROVED_GAP = 1e-9
 
 SOLVERS = ("auto", "ipopt", "fatrop")
 
@@ -48,7 +52,7 @@ def steer(
     method: str = "optimal",
     path: GaussianPath | None = None,
     initial: Steering | None = None,
-    starts: int = 4,
+    starts: int | None = None,
     intervals: int = 20,
     solver: str = "auto",
     tolerance: float = 1e-8,
@@ -82,8 +86,9 @@ def steer(
         The path to follow, for ``method="prescribed-path"``.
     initial : Steering, optional
         An earlier plan from which the solver starts (instead of several starts).
-    starts : int
-        Number of starts of the solver; the best result is kept.
+    starts : int, optional
+        Number of starts of the solver; the best result is kept.  By default 4, or 2 when the
+        program is large.
     intervals : int
         Collocation intervals of the first mesh.
     solver : {"auto", "ipopt", "fatrop"}
@@ -201,7 +206,7 @@ def _with_time_bounds(bounds: Bounds, cost: MinimumTime, controls: str) -> Bound
 
 
 def _settings(
-    starts: int,
+    starts: int | None,
     intervals: int,
     solver: str,
     tolerance: float,
@@ -213,7 +218,7 @@ def _settings(
     if solver not in SOLVERS:
         raise InvalidMethod(f"`solver` is {solver!r}; it must be one of {', '.join(SOLVERS)}.")
     return Settings(
-        starts=_check.integer("starts", starts, low=1),
+        starts=None if starts is None else _check.integer("starts", starts, low=1),
         intervals=_check.integer("intervals", intervals, low=1),
         solver=solver,
         tolerance=_check.number("tolerance", tolerance, low=0.0, strict=True),
@@ -301,7 +306,7 @@ def _exact(
         replay_error=float(error),
         terminal_error=0.0,
         solver=f"closed form ({solver})",
-        seconds=time.perf_counter() - began,
+        seconds=_since(began),
     )
 
 
@@ -323,6 +328,22 @@ def _kinetic(problem: SteeringProblem, replay_tolerance: float, began: float) ->
     return plan
 
 
+def _closed_form(problem: SteeringProblem, settings: Settings, began: float) -> Steering | None:
+    """The transport geodesic as a plan of this problem, if it is one."""
+    attention = "A" not in problem.controls and problem.start.rank > 0
+    method = "attention-only" if attention else "transport-geodesic"
+    if problem.bounds or isinstance(problem.cost, MinimumTime):
+        return None
+    schedule = METHODS[method](Task.of(problem))
+    if isinstance(schedule, Refusal):
+        return None
+    return _exact(problem, schedule, settings.replay_tolerance, began, method)
+
+
+def _since(began: float) -> float:
+    return time.perf_counter() - began
+
+
 # -- optimal plans -----------------------------------------------------------------------
 
 
@@ -334,14 +355,24 @@ def _optimal(
     progress: Progress,
     began: float,
 ) -> Steering:
+    closed = _closed_form(problem, settings, began)
+    if closed is not None and closed.gap <= PROVED_GAP:
+        return closed  # meets the lower bound: no solver can do better
     outcome = solve(problem, reduction, settings, initial, progress)
     if outcome is None:
-        # Interrupted before any solve ended: the exact geodesic is the best plan there is.
-        movable = {"V", "B"} <= set(problem.controls) and "A" not in problem.controls
-        fallback = "attention-only" if movable else "transport-geodesic"
-        schedule = construct(dataclasses.replace(problem, method=fallback), None)
-        return _exact(
-            problem, schedule, settings.replay_tolerance, began, fallback, Status.INTERRUPTED
+        # Interrupted before any solve ended: the exact plan is the best that there is.
+        if closed is None:
+            raise KeyboardInterrupt
+        return dataclasses.replace(closed, status=Status.INTERRUPTED, seconds=_since(began))
+    if closed is not None and outcome.status not in (Status.SUCCESS, Status.INTERRUPTED):
+        # An exact plan that arrives serves better than an iterate that does not; the status
+        # says that it is not the optimum which was asked for.
+        return dataclasses.replace(
+            closed,
+            status=Status.NOT_CONVERGED,
+            attempts=outcome.attempts,
+            violations=outcome.violations,
+            seconds=_since(began),
         )
     bound, reason = lower_bound(problem)
     return Steering(
@@ -360,5 +391,5 @@ def _optimal(
         refinements=outcome.refinements,
         attempts=outcome.attempts,
         violations=outcome.violations,
-        seconds=time.perf_counter() - began,
+        seconds=_since(began),
     )
