@@ -14,12 +14,8 @@ __all__ = ["softmax_average", "velocity"]
 #: Queries that are treated together.
 ROWS = 32
 
-#: Scores per block: they stay in the processor's cache, and products with so few entries are
-#: not split over threads (which only costs time for blocks as thin as these).
-SCORES = 32_768
-
-#: Multiplications per matrix product below which BLAS libraries do not start threads.
-SERIAL = 240_000
+#: Keys that are treated together; blocks of scores then stay in the processor's cache.
+COLUMNS = 1024
 
 
 def velocity(p: Parameters, tokens: Array) -> Array:
@@ -71,13 +67,11 @@ def softmax_average(queries: Array, keys: Array) -> Array:
     (n, k) array
         Σ_j exp(⟨q_i, y_j⟩) y_j / Σ_j exp(⟨q_i, y_j⟩).
     """
-    k = keys.shape[1]
     centre = keys.mean(axis=0)  # a common shift of the keys drops out of the weights
     shifted = keys - centre
-    columns = max(min(SCORES, SERIAL // (k + 1)) // ROWS, 64)
     blocks = [
         (np.ascontiguousarray(part.T), np.concatenate([part, np.ones((part.shape[0], 1))], axis=1))
-        for part in (shifted[j : j + columns] for j in range(0, keys.shape[0], columns))
+        for part in (shifted[j : j + COLUMNS] for j in range(0, keys.shape[0], COLUMNS))
     ]
     averages = np.empty_like(queries)
     for i in range(0, queries.shape[0], ROWS):

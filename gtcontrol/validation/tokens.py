@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from .. import _check
 from .._check import Array
+from .._threads import single_threaded
 from ..errors import InvalidNumber, InvalidShape
 from ..gaussian import Gaussian
 from ..parameters import Parameters
@@ -29,6 +30,7 @@ STAGES = 16
 Random = np.random.Generator | int | np.integer
 
 
+@single_threaded
 def simulate_tokens(
     tokens: ArrayLike | Gaussian,
     parameters: Parameters | Schedule,
