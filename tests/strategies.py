@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import gtcontrol as gt
 
-__all__ = ["dims", "gaussians", "generators", "invertible", "orthogonal", "parameters"]
+__all__ = ["dims", "factor", "gaussians", "generators", "invertible", "orthogonal", "parameters"]
 
 dims = st.integers(1, 4)
 

@@ -10,7 +10,7 @@ from ..gaussian import Gaussian
 from ..problem.bounds import Bounds
 from ..problem.costs import ControlEnergy, Cost, KineticEnergy, MinimumTime
 from .base import Arrays
-from .plain import read_array, restore
+from .plain import plain, read_array, restore
 
 __all__ = [
     "pack_bounds",
@@ -66,4 +66,4 @@ def pack_bounds(bounds: Bounds) -> dict[str, Any]:
 
 def unpack_bounds(values: dict[str, Any]) -> Bounds:
     """Restore bounds."""
-    return Bounds(**values)
+    return Bounds(entries=values["entries"], norms=values["norms"], **plain(Bounds, values))

@@ -78,7 +78,11 @@ def load(directory: str | PathLike[str]) -> Result:
     folder = Path(directory)
     try:
         values = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-        with np.load(folder / "result.npz", allow_pickle=False) as stored:
+        # Opened here, as NumPy leaves a damaged archive open.
+        with (
+            (folder / "result.npz").open("rb") as stream,
+            np.load(stream, allow_pickle=False) as stored,
+        ):
             arrays = {key: stored[key] for key in stored.files}
     except OSError as error:
         raise ResultFileInvalid(
@@ -90,7 +94,7 @@ def load(directory: str | PathLike[str]) -> Result:
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise ResultFileInvalid(f"the saved result in {folder} is not of format {FORMAT}.")
     kind = values.get("kind")
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ResultFileInvalid(f"the saved result in {folder} is of unknown kind {kind!r}.")
     for array in arrays.values():
         array.setflags(write=False)

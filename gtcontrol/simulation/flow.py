@@ -203,7 +203,7 @@ class _March:
         return left < 0.5 * (end - float(solver.t))
 
     def _accept(self, clock: float, state: Array, dense: Array) -> None:
-        self.nodes.append(_Node(clock, state.copy(), _TO_POWERS @ dense))
+        self.nodes.append(_Node(float(clock), state.copy(), _TO_POWERS @ dense))
         self.progress(
             min(clock / self.problem.horizon, 1.0),
             f"t = {clock:.6g}, trace = {self.motion.size(state):.3g}",
