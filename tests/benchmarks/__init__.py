@@ -1,0 +1,1 @@
+"""Figures of the package, measured in one run: ``python -m tests.benchmarks``."""
