@@ -1,0 +1,96 @@
+"""Running one problem: from its file to the folder with its report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..problem import zoo
+from ..problem.expectations import Finding
+from ..problem.messages import located, one_line
+from ..results.base import Result
+from ..results.storage import to_json
+from ..status import Status
+from . import kinds
+from .group import ANSWERED, UNANSWERED
+from .terminal import complain, progress_bar, say, warnings_on_one_line
+
+__all__ = ["find", "run_problem"]
+
+
+def find(problem: str) -> Path:
+    """File of a problem that is given by its path, or by its name in the zoo."""
+    path = Path(problem)
+    if path.suffix == ".toml" or path.name != problem or _is_file(path):
+        return path
+    return zoo.path(problem)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long for a file
+        return False
+
+
+def run_problem(
+    problem: str, out: Path | None, *, as_json: bool = False, quiet: bool = False
+) -> int:
+    """Run a problem, write its results into a folder, and return the exit code.
+
+    Parameters
+    ----------
+    problem : str
+        Path of a problem file, or name of a problem of the zoo.
+    out : Path, optional
+        Folder for the results; by default ``runs/NAME``.
+    as_json : bool
+        Print the result as JSON, and nothing else.
+    quiet : bool
+        Print nothing but errors and unmet expectations.
+    """
+    from ..reporting import files as reports
+
+    path = find(problem)
+    document = kinds.read(path)
+    task = kinds.prepare(document, path)
+    folder = Path("runs") / path.stem if out is None else out
+    reports.check_writable(folder)
+    try:
+        with (
+            progress_bar(quiet=quiet) as progress,
+            warnings_on_one_line(),
+            located(one_line(str(path))),
+        ):
+            result = task.run(progress)
+    except KeyboardInterrupt:
+        complain("interrupted before there was a result to keep; nothing was written.")
+        return UNANSWERED
+    findings = task.findings(result)
+    reports.write_all(result, folder)
+    if as_json:
+        say(to_json(result))
+    elif not quiet:
+        say(_conclusion(document.title, result, findings, folder))
+    return _exit_code(result, findings, folder)
+
+
+def _conclusion(title: str, result: Result, findings: Sequence[Finding], folder: Path) -> str:
+    lines = [title, ""] if title else []
+    lines += [result.summary().rstrip(), "", f"Report: {folder / 'report.html'}"]
+    if findings:
+        met = sum(f.met for f in findings)
+        lines.append(f"Expectations of the file: {met} of {len(findings)} met.")
+    return "\n".join(lines)
+
+
+def _exit_code(result: Result, findings: Sequence[Finding], folder: Path) -> int:
+    if getattr(result, "status", None) is Status.INTERRUPTED:
+        complain(f"interrupted; the best result so far is kept in {folder}.")
+        return UNANSWERED
+    unmet = [f for f in findings if not f.met]
+    for finding in unmet:
+        complain(f"expectation not met: {finding}.")
+    if not result.answered:
+        complain(f"the question could not be answered; see {folder / 'report.html'}.")
+    return UNANSWERED if unmet or not result.answered else ANSWERED

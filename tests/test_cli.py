@@ -1,0 +1,370 @@
+"""The command line: what it prints, what it writes, and its exit codes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import gtcontrol as gt
+from gtcontrol.cli import kinds, session
+from gtcontrol.cli.app import app
+from gtcontrol.problem import zoo
+
+KINETIC = """
+kind = "steer"
+title = "A closed form"
+[start]
+mean = [0.0, 0.0]
+covariance = [[1.0, 0.0], [0.0, 1.0]]
+[target]
+mean = [1.0, 0.0]
+covariance = [[4.0, 0.0], [0.0, 0.25]]
+[steer]
+cost = {kind = "kinetic-energy"}
+[tokens]
+count = 100
+[expect]
+cost = {value = 2.25, relative = 1e-12}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def gtcontrol(*arguments: str):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def refused(*arguments: str) -> str:
+    """The one line with which bad input is refused; nothing may be written."""
+    before = sorted(Path().rglob("*"))
+    done = gtcontrol(*arguments)
+    assert done.exit_code == 2, done.output
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert sorted(Path().rglob("*")) == before
+    return done.stderr
+
+
+def command(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gtcontrol", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+# -- running -----------------------------------------------------------------------------
+
+
+def test_run_answers_and_leaves_a_report():
+    done = gtcontrol("run", "simulate-opposite-signs")
+    assert done.exit_code == 0, done.output
+    assert done.stderr == ""
+    folder = Path("runs/simulate-opposite-signs")
+    assert {f.name for f in folder.iterdir()} == {
+        "result.json",
+        "result.npz",
+        "report.html",
+        "figures",
+    }
+    assert list((folder / "figures").glob("*.png"))
+    assert "Attention against expansion" in done.stdout
+    assert f"Report: {folder / 'report.html'}" in done.stdout
+    assert "Expectations of the file: 3 of 3 met." in done.stdout
+    assert gt.load(folder).problem.name == "simulate-opposite-signs"
+
+
+def test_run_takes_a_file_and_a_folder():
+    path = zoo.path("reach-rank-mismatch")
+    done = gtcontrol("run", str(path), "--out", "answers/mine")
+    assert done.exit_code == 0, done.output  # also by "it cannot be reached"
+    assert not gt.load("answers/mine")
+    assert not Path("runs").exists()
+
+
+def test_a_blow_up_is_an_answer():
+    done = gtcontrol("run", "simulate-same-signs", "--quiet")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_json_is_all_that_is_printed():
+    done = gtcontrol("run", "simulate-same-signs", "--json")
+    assert done.exit_code == 0
+    document = json.loads(done.stdout)
+    assert document["status"] == "BLOW_UP"
+    saved = Path("runs/simulate-same-signs/result.json").read_text(encoding="utf-8")
+    assert json.loads(saved) == document
+    assert done.stderr == ""
+
+
+def test_run_steers_and_moves_tokens():
+    Path("mine.toml").write_text(KINETIC, encoding="utf-8")
+    done = gtcontrol("run", "mine.toml")
+    assert done.exit_code == 0, done.output
+    plan = gt.load("runs/mine")
+    assert plan.cost == pytest.approx(2.25, rel=1e-12)
+    assert plan.tokens.count == 100
+
+
+def test_an_expectation_that_is_not_met_is_named_with_its_numbers():
+    Path("mine.toml").write_text(KINETIC.replace("2.25, rel", "2.5, rel"), encoding="utf-8")
+    done = gtcontrol("run", "mine.toml")
+    assert done.exit_code == 1
+    assert re.fullmatch(
+        r"gtcontrol: expectation not met: cost: expected 2\.5 within 2\.5e-12, came 2\.25\.\n",
+        done.stderr,
+    )
+    assert "Expectations of the file: 0 of 1 met." in done.stdout
+    assert Path("runs/mine/report.html").is_file()
+
+
+def test_what_could_not_be_answered_says_so():
+    text = zoo.path("simulate-opposite-signs").read_text(encoding="utf-8")
+    Path("mine.toml").write_text(
+        re.sub(r"horizon = .*", "horizon = 4.0\nmax_steps = 3", text), encoding="utf-8"
+    )
+    done = gtcontrol("run", "mine.toml")
+    assert done.exit_code == 1
+    assert "the question could not be answered; see runs/mine/report.html" in done.stderr
+    assert "expectation not met: status: expected SUCCESS, came STEP_LIMIT" in done.stderr
+    assert gt.load("runs/mine").status is gt.Status.STEP_LIMIT
+
+
+def test_a_run_replaces_an_earlier_one():
+    for _ in range(2):
+        assert gtcontrol("run", "simulate-layers", "-q").exit_code == 0
+    assert [f.name for f in Path("runs").iterdir()] == ["simulate-layers"]
+
+
+# -- interruption ------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def interrupting(*, quiet: bool) -> Iterator[gt.progress.Progress]:
+    calls = iter(range(4))
+
+    def progress(fraction: float, text: str) -> None:
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+
+    yield progress
+
+
+def test_an_interrupted_run_keeps_what_there_is(monkeypatch):
+    monkeypatch.setattr(session, "progress_bar", interrupting)
+    done = gtcontrol("run", "simulate-opposite-signs")
+    assert done.exit_code == 1
+    assert "interrupted; the best result so far is kept in runs/simulate-opp" in done.stderr
+    kept = gt.load("runs/simulate-opposite-signs")
+    assert kept.status is gt.Status.INTERRUPTED
+    assert 0 < kept.times[-1] < 4.0
+
+
+def test_an_interruption_without_a_result_writes_nothing(monkeypatch):
+    def run(self, progress):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kinds.load("reach").ReachTask, "run", run)
+    done = gtcontrol("run", "reach-rank-mismatch")
+    assert done.exit_code == 1
+    assert done.stderr == (
+        "gtcontrol: interrupted before there was a result to keep; nothing was written.\n"
+    )
+    assert not Path("runs").exists()
+
+
+def test_an_interrupted_token_check_keeps_the_plan(monkeypatch):
+    Path("mine.toml").write_text(KINETIC, encoding="utf-8")
+
+    def check_tokens(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gtcontrol.validation.tokens.check_tokens", check_tokens)
+    done = gtcontrol("run", "mine.toml")
+    assert done.exit_code == 1
+    assert "the best result so far is kept" in done.stderr
+    assert gt.load("runs/mine").cost == pytest.approx(2.25, rel=1e-12)
+
+
+# -- bad input ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["run", "steer-plannar"],
+            "no problem called 'steer-plannar'; did you mean `steer-planar`",
+        ),
+        (["run", "zzz"], "`gtcontrol list` shows all problems"),
+        (["run", ""], "there is no problem called ''"),
+        (["run", "x" * 5000], "there is no problem called"),
+        (["run", "nothing.toml"], "nothing.toml: does not exist"),
+        (["run", "a/b"], "a/b: does not exist"),
+        (["run", "."], "is a folder"),
+        (["check", "bad.toml"], "bad.toml: unknown key `steer.horzion`; did you mean `horizon`?"),
+        (["run", "bad.toml"], "bad.toml: unknown key `steer.horzion`; did you mean `horizon`?"),
+        (["run", "rank.toml"], "rank.toml: `target` has rank 1 but `start` has rank 2"),
+        (["run", "ill.toml"], "ill.toml: ControlEnergy(kinetic=0) has no minimiser"),
+        (["run", "big.toml"], "has 6.0 MB"),
+        (["run", "binary.toml"], "is no text in UTF-8"),
+        (["run", "simulate-layers", "--out", "bad.toml"], "bad.toml"),
+        (["run", "simulate-layers", "--out", "bad.toml/below"], "bad.toml"),
+        (["show", "steer-plannar"], "did you mean `steer-planar`"),
+        (["show", "nothing.toml"], "nothing.toml: does not exist"),
+        (["new", "stear"], "did you mean `steer`?"),
+        (["new", "steer", "--out", "bad.toml"], "bad.toml exists already; choose another name"),
+        (["new", "steer", "--out", "no/folder.toml"], "cannot write no/folder.toml"),
+        (["report", "nothing"], "no saved result in nothing"),
+        (["report", "bad.toml"], "no saved result in bad.toml"),
+        (["run"], "Missing argument 'FILE|NAME'"),
+        (["run", "simulate-layers", "--jsn"], "--jsn"),
+        (["run", "simulate-layers", "--out"], "--out"),
+        (["run", "a", "b"], "unexpected extra argument"),
+        (["rnu"], "No such command 'rnu'"),
+        (["--nothing"], "--nothing"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(arguments, message):
+    Path("bad.toml").write_text('kind = "steer"\n[steer]\nhorzion = 1.0\n', encoding="utf-8")
+    unequal = KINETIC.replace("[[4.0, 0.0], [0.0, 0.25]]", "[[4.0, 0.0], [0.0, 0.0]]")
+    Path("rank.toml").write_text(unequal, encoding="utf-8")
+    ill = KINETIC.replace('"kinetic-energy"', '"control-energy", kinetic = 0.0')
+    Path("ill.toml").write_text(ill, encoding="utf-8")
+    Path("big.toml").write_bytes(b"#" * 6_000_000)
+    Path("binary.toml").write_bytes(os.urandom(2000) + b"\xff")
+    assert message in refused(*arguments)
+
+
+def test_a_folder_of_other_files_is_not_replaced():
+    folder = Path("thesis")
+    folder.mkdir()
+    (folder / "chapter.tex").write_text("years of work", encoding="utf-8")
+    refused("run", "simulate-layers", "--out", "thesis")
+    assert (folder / "chapter.tex").read_text(encoding="utf-8") == "years of work"
+
+
+# -- the other commands ------------------------------------------------------------------
+
+
+def test_list_names_every_problem():
+    done = gtcontrol("list")
+    assert done.exit_code == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(zoo.names())
+    assert re.search(r"simulate-same-signs +simulate +Attention that blows up", done.stdout)
+
+
+def test_show_prints_the_file():
+    done = gtcontrol("show", "steer-planar")
+    assert done.stdout == zoo.path("steer-planar").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", kinds.KINDS)
+def test_new_writes_a_file_that_check_accepts_and_run_runs(kind):
+    made = gtcontrol("new", kind)
+    assert made.exit_code == 0
+    assert f"Wrote {kind}.toml." in made.stdout
+    checked = gtcontrol("check", f"{kind}.toml")
+    assert checked.exit_code == 0
+    assert checked.stdout.startswith(f"{kind}.toml: valid ({kind}, dimension 2")
+    ran = gtcontrol("run", f"{kind}.toml")
+    assert ran.exit_code == 0, ran.output
+    assert gt.load(f"runs/{kind}").answered
+
+
+def test_report_is_drawn_again():
+    assert gtcontrol("run", "simulate-layers", "-q", "-o", "x").exit_code == 0
+    page = Path("x/report.html")
+    before, values = page.read_text(encoding="utf-8"), Path("x/result.json").read_bytes()
+    page.unlink()
+    done = gtcontrol("report", "x")
+    assert (done.exit_code, done.stdout) == (0, f"Report: {page}\n")
+    assert len(page.read_text(encoding="utf-8")) == pytest.approx(len(before), rel=0.2)
+    assert Path("x/result.json").read_bytes() == values
+
+
+def test_help_and_version():
+    assert gtcontrol("--version").stdout == f"gtcontrol {gt.__version__}\n"
+    for arguments in ([], ["--help"], ["-h"]):
+        done = gtcontrol(*arguments)
+        assert done.exit_code == 0
+        for name in ("run", "list", "show", "new", "check", "report"):
+            assert re.search(rf"\b{name}\b", done.stdout)
+    for name in ("run", "list", "show", "new", "check", "report"):
+        done = gtcontrol(name, "--help")
+        assert done.exit_code == 0
+        assert "Usage" in done.stdout
+
+
+# -- as a process ------------------------------------------------------------------------
+
+
+def test_the_module_runs_as_a_command():
+    done = command("run", "simulate-layers", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["status"] == "SUCCESS"
+    assert done.stderr == ""
+    failed = command("run", "nothing.toml")
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert failed.stderr == "gtcontrol: nothing.toml: does not exist.\n"
+
+
+def test_a_reader_that_stops_early_is_no_error():
+    code = (
+        "import subprocess, sys; p = subprocess.Popen([sys.executable, '-m', 'gtcontrol', "
+        "'show', 'steer-planar'], stdout=subprocess.PIPE, stderr=subprocess.PIPE); "
+        "p.stdout.close(); print(p.stderr.read().decode())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == ""
+
+
+def test_ctrl_c_keeps_the_best_plan_so_far():
+    text = zoo.path("steer-attention-only").read_text(encoding="utf-8")
+    Path("long.toml").write_text(
+        text.replace("[steer]\n", "[steer]\nstarts = 1000\n"), encoding="utf-8"
+    )
+    terminal, end = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gtcontrol", "run", "long.toml"],
+        stdout=subprocess.DEVNULL,
+        stderr=end,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
+    )
+    os.close(end)
+    seen = b""
+    try:
+        deadline = time.monotonic() + 120
+        while not re.search(rb"start ([2-9]|\d\d+) of", seen) and time.monotonic() < deadline:
+            if select.select([terminal], [], [], 0.1)[0]:
+                seen += os.read(terminal, 4096)
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # the terminal hangs up when the process ends
+            while chunk := os.read(terminal, 4096):
+                seen += chunk
+        assert process.wait(timeout=60) == 1, seen.decode()
+    finally:
+        process.kill()
+        os.close(terminal)
+    assert b"the best result so far is kept in runs/long" in seen
+    assert gt.load("runs/long").status is gt.Status.INTERRUPTED

@@ -1,0 +1,202 @@
+"""Every problem that comes with gtcontrol states what it expects, and that comes true."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+
+from gtcontrol.cli import kinds
+from gtcontrol.errors import ProblemFileInvalid
+from gtcontrol.problem import zoo
+
+ROOT = Path(__file__).resolve().parents[1]
+
+#: Problems that take more than a few seconds.
+SLOW = {"steer-embedding-768", "steer-planar"}
+
+ISSUED = {
+    "reach-rank-mismatch",
+    "simulate-layers",
+    "simulate-opposite-signs",
+    "simulate-same-signs",
+    "steer-attention-only",
+    "steer-bounded",
+    "steer-embedding-768",
+    "steer-minimum-time",
+    "steer-orthogonal-ranges",
+    "steer-planar",
+    "steer-rank-deficient",
+}
+
+
+def task_of(name: str) -> kinds.Task:
+    path = zoo.path(name)
+    return kinds.prepare(kinds.read(path), path)
+
+
+@cache
+def result_of(name: str):
+    return task_of(name).run(lambda fraction, text: None)
+
+
+def raw(name: str) -> dict:
+    return tomllib.loads(zoo.path(name).read_text(encoding="utf-8"))
+
+
+def test_the_zoo_holds_what_was_promised():
+    assert set(zoo.names()) >= ISSUED
+    assert zoo.names() == tuple(sorted(zoo.names()))
+    assert set(zoo.names()) == {f.stem for f in (ROOT / "problems").iterdir()}
+
+
+def test_an_unknown_name_gets_the_nearest_one():
+    with pytest.raises(ProblemFileInvalid, match="did you mean `steer-planar`"):
+        zoo.path("steer-plannar")
+    with pytest.raises(ProblemFileInvalid, match="`gtcontrol list` shows all problems"):
+        zoo.path("xyz")
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_each_problem_is_named_after_its_kind_and_says_what_it_expects(name):
+    document = kinds.read(zoo.path(name))
+    assert name.startswith(f"{document.kind}-")
+    assert document.title
+    assert document.description
+    expected = {k: v for k, v in document.expect if v is not None}
+    assert "reachable" in expected or "status" in expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in zoo.names()],
+)
+def test_what_a_problem_expects_comes_true(name):
+    result = result_of(name)
+    assert result.answered
+    assert not [str(f) for f in task_of(name).findings(result) if not f.met]
+    assert result.problem.name == name
+
+
+def test_a_wheel_carries_the_problems():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["force-include"] == {"problems": "gtcontrol/zoo"}
+
+
+def test_the_problems_are_found_inside_an_installed_package(tmp_path):
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "gtcontrol", tmp_path / "gtcontrol", ignore=ignore)
+    shutil.copytree(ROOT / "problems", tmp_path / "gtcontrol" / "zoo")
+    code = "import gtcontrol.problem.zoo as z; print(z.__file__); print(z.path('steer-planar'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    package = tmp_path / "gtcontrol"
+    assert done.stdout.split() == [
+        str(package / "problem" / "zoo.py"),
+        str(package / "zoo" / "steer-planar.toml"),
+    ]
+
+
+# -- the expected numbers, from other arithmetic -----------------------------------------
+
+
+def test_the_expected_layers_are_those_of_rational_arithmetic():
+    """The covariance recursion S⁺ = (I + hM) S (I + hM)ᵀ, in fractions."""
+
+    def exact(value):
+        return np.vectorize(Fraction, otypes=[object])(np.array(value, dtype=float))
+
+    data = raw("simulate-layers")
+    p = {k: exact(v) for k, v in data["parameters"].items()}
+    m, L = exact(data["start"]["mean"]), exact(data["start"]["factor"])
+    S, h = L @ L.T, Fraction(1, data["simulate"]["layers"])
+    for _ in range(data["simulate"]["layers"]):
+        M = p["A"] + sum(V @ S @ B for V, B in zip(p["V"], p["B"], strict=True))
+        m = m + h * (M @ m + sum(V @ m for V in p["V"]) + p["b"])
+        step = np.eye(2, dtype=int) + h * M
+        S = step @ S @ step.T
+    expect = data["expect"]
+    assert expect["final_mean"]["value"] == [float(x) for x in m]
+    assert expect["final_covariance"]["value"] == [[float(x) for x in row] for row in S]
+
+
+def test_the_expected_blow_up_is_where_the_precision_becomes_singular():
+    """P' = -2a P - (B + Bᵀ) for V = I, A = a I: its solution loses definiteness at T*."""
+    data = raw("simulate-same-signs")
+    a = mpmath.mpf(data["parameters"]["A"][0][0])
+    B = mpmath.matrix(data["parameters"]["B"])
+    P0 = mpmath.matrix(data["start"]["covariance"]) ** -1
+    C = (B + B.T) / 2
+
+    def smallest(t):
+        P = mpmath.exp(-2 * a * t) * (P0 + C / a) - C / a
+        return min(mpmath.eigsy(P, eigvals_only=True))
+
+    expected = data["expect"]["blow_up_time"]["value"]
+    assert float(mpmath.findroot(smallest, (0.3, 0.5), solver="anderson")) == pytest.approx(
+        expected, rel=1e-14
+    )
+    assert expected == pytest.approx(np.log(1.5), rel=1e-15)
+
+
+def test_the_expected_equilibrium_is_that_of_the_linear_precision():
+    data = raw("simulate-opposite-signs")
+    a = mpmath.mpf(data["parameters"]["A"][0][0])
+    B = mpmath.matrix(data["parameters"]["B"])
+    P0 = mpmath.matrix(data["start"]["covariance"]) ** -1
+    C = -(B + B.T) / 2
+    P = mpmath.exp(-2 * a * data["simulate"]["horizon"]) * (P0 - C / a) + C / a
+    expected = np.array(data["expect"]["final_covariance"]["value"])
+    assert np.allclose(np.array((P**-1).tolist(), dtype=float), expected, rtol=1e-14)
+
+
+def test_the_expected_distance_is_the_variance_given_up():
+    data = raw("reach-rank-mismatch")
+    values = np.linalg.eigvalsh(data["target"]["covariance"])
+    rank = np.linalg.matrix_rank(data["start"]["factor"])
+    assert data["expect"]["distance"]["value"] == pytest.approx(np.sqrt(values[:-rank].sum()))
+
+
+def test_the_expected_minimum_time_is_the_bound_on_the_determinant():
+    """(log det S)' = 2 tr A <= 2 d for entries of A of at most 1."""
+    data = raw("steer-minimum-time")
+    assert data["start"]["covariance"] == np.eye(2).tolist()
+    expected = np.log(np.linalg.det(data["target"]["covariance"])) / 4
+    assert data["expect"]["cost"]["value"] == pytest.approx(expected, rel=1e-14)
+
+
+def test_the_bounded_plan_keeps_its_bounds_and_touches_them():
+    task = task_of("steer-bounded")
+    plan = result_of("steer-bounded")
+    times = np.linspace(0, plan.horizon, 201)
+    norms = [np.linalg.norm(plan.schedule(t).V) for t in times]
+    variances = [plan.trajectory.at(t).eigenvalues[0] for t in times]
+    assert max(norms) == pytest.approx(task.bounds.norms["V"], rel=1e-4)
+    assert max(variances) == pytest.approx(task.bounds.largest_eigenvalue, rel=1e-3)
+    assert not plan.schedule(0.3).A.any()
+
+
+@pytest.mark.slow
+def test_the_planar_plan_uses_attention():
+    plan = result_of("steer-planar")
+    for t in np.linspace(0, 1, 11):
+        p, S = plan.schedule(t), plan.trajectory.at(t).covariance
+        assert np.linalg.norm(p.V @ S @ p.B) > 0.2
+    assert plan.tokens.mean_error < plan.tokens.mean_sampling_error
+    assert plan.tokens.covariance_error < plan.tokens.covariance_sampling_error
