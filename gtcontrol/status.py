@@ -30,7 +30,7 @@ class Status(Enum):
         "is kept. Give the schedule's discontinuities as `breakpoints`."
     )
     NOT_CONVERGED = (
-        "The solver stopped without a solution: call `explain()` for the worst constraints; "
+        "No optimum was found that stands the check: call `explain()` for how the solver ended; "
         "try more `starts`, more `intervals` or looser bounds."
     )
     INFEASIBLE = (

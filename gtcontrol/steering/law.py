@@ -7,7 +7,7 @@ at its collocation points is then exact in between, too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from .transcription.form import NODES
 
 __all__ = ["schedule_of"]
 
+#: V is corrected only if that changes it by less than this fraction everywhere.
+LARGEST_CORRECTION = 0.2
+
 
 def schedule_of(instance: Instance, solution: Solution) -> Schedule:
     """Controls of a solution in the user's units, as a schedule."""
@@ -28,12 +31,16 @@ def schedule_of(instance: Instance, solution: Solution) -> Schedule:
     edges = np.concatenate([[0.0], np.cumsum(solution.widths)])
     times = horizon * edges
     times[-1] = horizon
-    free = {
-        c: c in form.controls and c not in instance.entries and c not in form.norms for c in "Ab"
-    }
-    laws: list[Law] = []
-    for k in range(form.intervals):
-        panel = _Panel(
+    panels = _panels(instance, solution, edges)
+    laws = [_physical(panel, horizon, units.length) for panel in panels]
+    return Schedule.from_pieces(times, laws, form.dim, basis=instance.reduction.basis)
+
+
+def _panels(instance: Instance, solution: Solution, edges: Array) -> list[_Panel]:
+    form = instance.form
+    free = {c for c in form.controls if c not in instance.entries and c not in form.norms}
+    panels = [
+        _Panel(
             start=float(edges[k]),
             width=float(solution.widths[k]),
             # rates per unit of scaled path time
@@ -45,17 +52,36 @@ def schedule_of(instance: Instance, solution: Solution) -> Schedule:
             controls={
                 c: u[k] * (1.0 if c == "B" else solution.time) for c, u in solution.controls.items()
             },
-            correct_linear=free["A"] and form.rank > 0,
-            correct_bias=free["b"] and form.mean,
+            mover="A" if "A" in free and form.rank else "",
+            correct_bias="b" in free and form.mean,
             carry_mean=form.mean and "b" not in form.controls,
         )
-        laws.append(_physical(panel, horizon, units.length))
-    return Schedule.from_pieces(times, laws, form.dim, basis=instance.reduction.basis)
+        for k in range(form.intervals)
+    ]
+    if {"V", "B"} <= free and "A" not in free and form.rank:
+        trial = [replace(panel, mover="V") for panel in panels]
+        if all(_small_correction(old, new) for old, new in zip(panels, trial, strict=True)):
+            return trial
+    return panels
+
+
+def _small_correction(old: _Panel, new: _Panel) -> bool:
+    """Whether correcting V changes it little: it divides by Lᵀ B L, which may be singular."""
+    for x in (0.0, 0.5, 1.0):
+        tau = old.start + x * old.width
+        before, after = old.at(tau)[1], new.at(tau)[1]
+        if np.linalg.norm(after - before) > LARGEST_CORRECTION * np.linalg.norm(before):
+            return False
+    return True
 
 
 @dataclass(frozen=True, eq=False)
 class _Panel:
-    """Path and controls on one interval, in scaled units and path time."""
+    """Path and controls on one interval, in scaled units and path time.
+
+    ``mover`` names the matrix, A or V, that is corrected to follow the path; with
+    ``carry_mean`` it has to carry the mean along, as there is no bias to do so.
+    """
 
     start: float
     width: float
@@ -64,7 +90,7 @@ class _Panel:
     factor_rates: Array
     mean_rates: Array
     controls: dict[str, Array]
-    correct_linear: bool
+    mover: str
     correct_bias: bool
     carry_mean: bool
 
@@ -86,16 +112,20 @@ class _Panel:
         for c, u in self.controls.items():
             made[c] = u[0] if u.shape[0] == 1 else np.tensordot(values, u, 1)
         A, V, B, b = (made[c] for c in "AVBb")
-        heads = ((V, B, None),)
-        if self.correct_linear:
-            got_mean, got = rates(m, L, A, heads, b)
-            if self.carry_mean:
-                defect = np.column_stack([factor_rate - got, mean_rate - got_mean])
-                A = A + defect @ np.linalg.pinv(np.column_stack([L, m]))
-            else:
-                A = A + (factor_rate - got) @ np.linalg.pinv(L)
+        got_mean, got = rates(m, L, A, ((V, B, None),), b)
+        defect, seen = factor_rate - got, L
+        if self.mover == "V":
+            seen = L @ (L.T @ (B @ L))
+        if self.carry_mean:
+            acted = m if self.mover == "A" else m + L @ (L.T @ (B @ m))
+            defect = np.column_stack([defect, mean_rate - got_mean])
+            seen = np.column_stack([seen, acted])
+        if self.mover == "A":
+            A = A + defect @ np.linalg.pinv(seen)
+        elif self.mover == "V":
+            V = V + defect @ np.linalg.pinv(seen)
         if self.correct_bias:
-            got_mean, _ = rates(m, L, A, heads, b)
+            got_mean, _ = rates(m, L, A, ((V, B, None),), b)
             b = b + mean_rate - got_mean
         return A, V, B, b
 

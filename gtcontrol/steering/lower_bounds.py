@@ -10,13 +10,16 @@ from .._check import Array
 from ..errors import BoundsExcludeEveryPlan
 from ..gaussian import Gaussian, squared_wasserstein
 from ..problem.bounds import Bounds
-from ..problem.costs import ControlEnergy, KineticEnergy
+from ..problem.costs import ControlEnergy, KineticEnergy, MinimumTime
 from ..problem.definitions import SteeringProblem
 
 __all__ = ["lower_bound", "refuse_impossible_bounds", "stretch"]
 
 #: End points may exceed a bound on the covariance by this fraction: rounding.
 SLACK = 1e-9
+
+#: A squared distance below this fraction of the squared sizes is rounding.
+ROUNDING = 1e-29
 
 #: Beyond this exponent the bound on the mean says nothing.
 LARGEST_EXPONENT = 100.0
@@ -34,7 +37,7 @@ def stretch(start: Gaussian, target: Gaussian) -> Array:
 def lower_bound(problem: SteeringProblem) -> tuple[float, str]:
     """Lower bound on the cost of every admissible plan, and where it comes from."""
     p, T = problem, problem.horizon
-    transport = squared_wasserstein(p.start, p.target) / T
+    transport = _squared_distance(p.start, p.target) / T
     if isinstance(p.cost, KineticEnergy):
         return transport, "W₂²/T (Benamou–Brenier)"
     if isinstance(p.cost, ControlEnergy):
@@ -61,6 +64,13 @@ def lower_bound(problem: SteeringProblem) -> tuple[float, str]:
     return max(times), "|Δ log σ(L)| over the largest |A + V S B|"
 
 
+def _squared_distance(start: Gaussian, target: Gaussian) -> float:
+    """W₂², with what is left by rounding for equal laws taken as zero."""
+    squared = squared_wasserstein(start, target)
+    size = sum(g.trace + float(np.sum(g.mean**2)) for g in (start, target))
+    return squared if squared > ROUNDING * size else 0.0
+
+
 def refuse_impossible_bounds(problem: SteeringProblem) -> None:
     """Raise BoundsExcludeEveryPlan if the bounds provably leave no plan."""
     p = problem
@@ -78,6 +88,8 @@ def refuse_impossible_bounds(problem: SteeringProblem) -> None:
                     f"bounds.{name} is {limit:g}, but the {end} already has {size(law):.6g}; "
                     "raise the bound."
                 )
+    if isinstance(p.cost, MinimumTime):
+        return  # the horizon is not given
     speed = _largest_speed(p)
     needed = float(np.linalg.norm(stretch(p.start, p.target))) if p.start.rank else 0.0
     if speed * p.horizon < needed * (1 - SLACK):

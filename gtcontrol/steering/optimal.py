@@ -36,6 +36,12 @@ REPLAY_RTOL = 1e-10
 #: A plan whose measured cost differs from the solver's by more than this is refined.
 COST_TOLERANCE = 1e-4
 
+#: Costs that agree to this fraction belong to the same minimum.
+SAME = 1e-7
+
+#: Largest ratio of the generator's size to its mean for which the first mesh is uniform.
+STEEP = 3.0
+
 #: Between the points of the mesh a bound on the covariance may be exceeded by this fraction.
 OVERSHOOT = 1e-3
 
@@ -106,9 +112,9 @@ def solve(
     if isinstance(problem.cost, MinimumTime):
         units = dataclasses.replace(units, time=_first_horizon(problem, reduction, units))
     instance = instance_of(problem, reduction, units, settings.intervals)
-    widths = np.full(settings.intervals, 1.0 / settings.intervals)
     search = _Search()
     courses = list(_courses(instance, settings, initial))
+    widths = _first_mesh(courses[0], settings.intervals)
     with Interruption() as interruption:
         search.interruption = interruption
         try:
@@ -148,6 +154,31 @@ def _courses(instance: Instance, settings: Settings, initial: Steering | None) -
         if noise:
             name += ", perturbed"
         yield straight(name, ends, enabled, rng, turn=0.6 * turned, share=share, noise=noise)
+
+
+def _first_mesh(course: Course, intervals: int) -> Array:
+    """Uniform, or finer where the generator of the first course is many times its mean."""
+    grid = np.linspace(0.0, 1.0, 20 * intervals + 1)
+    states = [course.at(float(tau)) for tau in grid]
+    speeds = np.array([_speed(s.factor, s.factor_rate, s.mean_rate) for s in states])
+    if not speeds.max() > STEEP * speeds.mean():
+        return np.full(intervals, 1.0 / intervals)
+    return _equidistributed(grid, 0.5 * (speeds[1:] + speeds[:-1]), intervals)
+
+
+def _equidistributed(edges: Array, speeds: Array, intervals: int) -> Array:
+    """Widths of a mesh with as much of 1 + speed/mean in each interval; speeds per old one."""
+    widths = np.diff(edges)
+    density = 1.0 + speeds / max(float(speeds @ widths), 1e-300)
+    mass = np.concatenate([[0.0], np.cumsum(density * widths)])
+    return np.diff(np.interp(np.linspace(0.0, mass[-1], intervals + 1), mass, edges))
+
+
+def _speed(factor: Array, factor_rate: Array, mean_rate: Array) -> float:
+    """Size of the generator: relative rate of the factor."""
+    if not factor.shape[1]:
+        return float(np.linalg.norm(mean_rate))
+    return float(np.linalg.norm(factor_rate @ np.linalg.pinv(factor)))
 
 
 def _first_horizon(problem: SteeringProblem, reduction: Reduction, units: Units) -> float:
@@ -261,11 +292,15 @@ def _outcome_name(stats: dict[str, Any]) -> str:
 def _choose(search: _Search, settings: Settings, progress: Progress) -> Outcome:
     ranked = sorted(search.candidates, key=lambda c: c.attempt.cost)
     best: Outcome | None = None
+    tried = -np.inf
     for candidate in ranked:
         # Costs only grow from here: a later one can win only by the solver's own error.
         limit = best.cost if best is not None and best.status is Status.SUCCESS else np.inf
         if candidate.attempt.cost > limit * (1 - COST_TOLERANCE):
             break
+        if candidate.attempt.cost <= tried * (1 + SAME):
+            continue  # the same minimum, found again
+        tried = candidate.attempt.cost
         outcome = _refined(candidate, search, settings, progress)
         if best is None or _better(outcome, best):
             best = outcome
@@ -316,21 +351,13 @@ def _finer(candidate: _Candidate, search: _Search, settings: Settings) -> _Candi
     old, s = candidate.instance, candidate.solution
     n = 2 * old.form.intervals
     instance = dataclasses.replace(old, form=dataclasses.replace(old.form, intervals=n))
-    speeds = np.array([_speed(s, k) for k in range(old.form.intervals)])
-    density = 1.0 + speeds / max(float(np.mean(speeds)), 1e-300)
-    mass = np.concatenate([[0.0], np.cumsum(density * s.widths)])
-    edges = np.interp(
-        np.linspace(0, mass[-1], n + 1), mass, np.concatenate([[0.0], np.cumsum(s.widths)])
-    )
-    course = _along(s, candidate.attempt.start)
-    return _attempt(instance, course, np.diff(edges / edges[-1]), settings, search)
-
-
-def _speed(s: Solution, k: int) -> float:
-    """Size of the generator on interval k: relative rate of the factor."""
-    if not s.factors.shape[2]:
-        return float(np.linalg.norm(s.mean_rates[k]))
-    return float(np.linalg.norm(s.factor_rates[k, 0] @ np.linalg.pinv(s.factors[k])))
+    speeds = [
+        _speed(s.factors[k], s.factor_rates[k, 0], s.mean_rates[k, 0])
+        for k in range(old.form.intervals)
+    ]
+    edges = np.concatenate([[0.0], np.cumsum(s.widths)])
+    widths = _equidistributed(edges / edges[-1], np.array(speeds), n)
+    return _attempt(instance, _along(s, candidate.attempt.start), widths, settings, search)
 
 
 def _along(s: Solution, name: str) -> Course:

@@ -312,13 +312,9 @@ def _exact(
 
 def _kinetic(problem: SteeringProblem, replay_tolerance: float, began: float) -> Steering:
     """The kinetic optimum is the transport geodesic: closed form, proved optimal."""
-    plan = _exact(
-        problem,
-        construct(dataclasses.replace(problem, method="transport-geodesic"), None),
-        replay_tolerance,
-        began,
-        "transport-geodesic",
-    )
+    method = _geodesic_method(problem)
+    schedule = construct(dataclasses.replace(problem, method=method), None)
+    plan = _exact(problem, schedule, replay_tolerance, began, method)
     broken = bounds_kept(plan.schedule, plan.trajectory, problem.bounds)
     if broken:
         raise InvalidMethod(
@@ -330,14 +326,19 @@ def _kinetic(problem: SteeringProblem, replay_tolerance: float, began: float) ->
 
 def _closed_form(problem: SteeringProblem, settings: Settings, began: float) -> Steering | None:
     """The transport geodesic as a plan of this problem, if it is one."""
-    attention = "A" not in problem.controls and problem.start.rank > 0
-    method = "attention-only" if attention else "transport-geodesic"
+    method = _geodesic_method(problem)
     if problem.bounds or isinstance(problem.cost, MinimumTime):
         return None
     schedule = METHODS[method](Task.of(problem))
     if isinstance(schedule, Refusal):
         return None
     return _exact(problem, schedule, settings.replay_tolerance, began, method)
+
+
+def _geodesic_method(problem: SteeringProblem) -> str:
+    """The method that follows the transport geodesic with the enabled controls."""
+    attention = "A" not in problem.controls and problem.start.rank > 0
+    return "attention-only" if attention else "transport-geodesic"
 
 
 def _since(began: float) -> float:
