@@ -36,8 +36,10 @@ def miss(final: Gaussian, start: Gaussian, target: Gaussian) -> float:
         size = float(np.linalg.norm(target.factor)) if target.rank else 0.0
         covariance = 0.0
         if size > 0:
-            L, L1 = final.factor / size, target.factor / size
-            covariance = float(np.linalg.norm(L @ L.T - L1 @ L1.T) / np.linalg.norm(L1 @ L1.T))
+            # The triangle of [L, L₁] has the same Gram matrix, without any d by d array.
+            both = np.concatenate([final.factor, target.factor], axis=1) / size
+            X, Y = np.split(np.linalg.qr(both, mode="r"), [final.rank], axis=1)
+            covariance = float(np.linalg.norm(X @ X.T - Y @ Y.T) / np.linalg.norm(Y @ Y.T))
         shift = float(np.linalg.norm(final.mean - target.mean))
         scale = size + float(np.linalg.norm(target.mean - start.mean))
         scale = scale or float(np.linalg.norm(target.mean)) or 1.0
