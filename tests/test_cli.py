@@ -185,9 +185,7 @@ def test_an_interruption_without_a_result_writes_nothing(monkeypatch):
     monkeypatch.setattr(kinds.load("reach").ReachTask, "run", run)
     done = gtcontrol("run", "reach-rank-mismatch")
     assert done.exit_code == 1
-    assert done.stderr == (
-        "gtcontrol: interrupted before there was a result to keep; nothing was written.\n"
-    )
+    assert done.stderr == "gtcontrol: interrupted; nothing was written.\n"
     assert not Path("runs").exists()
 
 
@@ -288,6 +286,12 @@ def test_new_writes_a_file_that_check_accepts_and_run_runs(kind):
     ran = gtcontrol("run", f"{kind}.toml")
     assert ran.exit_code == 0, ran.output
     assert gt.load(f"runs/{kind}").answered
+
+
+def test_new_alone_lists_the_kinds():
+    done = gtcontrol("new")
+    assert done.exit_code == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(kinds.KINDS)
 
 
 def test_report_is_drawn_again():

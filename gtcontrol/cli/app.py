@@ -50,9 +50,13 @@ def _gtcontrol(
 
     Start with `gtcontrol list`, then `gtcontrol run steer-planar`.
 
-    Exit codes: 0 the question was answered (also by "it blows up" or "it cannot be
-    reached"); 1 it could not be answered, or an expectation of the file was not met; 2 bad
-    input, one line on standard error and nothing written.
+    Exit codes:
+
+    0: the question was answered, also by "it blows up" or "it cannot be reached";
+
+    1: it could not be answered, or an expectation of the file was not met;
+
+    2: bad input, with one line on standard error and nothing written.
     """
     if context.invoked_subcommand is None:
         say(context.get_help())
@@ -107,9 +111,13 @@ def show(problem: Problem) -> None:
 @app.command()
 def new(
     kind: Annotated[
-        str,
-        typer.Argument(metavar="KIND", help="steer, simulate or reach.", show_default=False),
-    ],
+        str | None,
+        typer.Argument(
+            metavar="KIND",
+            help="Kind of problem; without it, the kinds are listed.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="File to write.  Default: KIND.toml."),
@@ -119,6 +127,10 @@ def new(
     from . import kinds
     from .template import write
 
+    if kind is None:
+        for name in kinds.KINDS:
+            say(f"{name:9} {kinds.load(name).ABOUT}")
+        return
     path = write(kinds.load(kind).TEMPLATE, Path(f"{kind}.toml") if out is None else out)
     say(f"Wrote {path}.  Edit it, then: gtcontrol run {path}")
 

@@ -23,6 +23,9 @@ UNANSWERED = 1
 #: Bad input: one line on standard error, and nothing was written.
 BAD_INPUT = 2
 
+# What typer returns for Ctrl-C; its older versions raise `Abort` instead.
+_INTERRUPTED = 130
+
 # The class of all usage errors; depending on the version of typer it comes with click.
 _UsageError: type[Any] = typer.BadParameter.__mro__[1]
 
@@ -48,6 +51,11 @@ class OneLineGroup(TyperGroup):
         except _UsageError as error:
             complain(f"{error.format_message()} See `gtcontrol --help`.")
             code = BAD_INPUT
+        except (KeyboardInterrupt, typer.Abort):
+            code = _INTERRUPTED
+        if code == _INTERRUPTED:
+            complain("interrupted; nothing was written.")
+            code = UNANSWERED
         if standalone_mode:
             sys.exit(code or ANSWERED)
         return code

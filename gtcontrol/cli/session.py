@@ -56,16 +56,12 @@ def run_problem(
     task = kinds.prepare(document, path)
     folder = Path("runs") / path.stem if out is None else out
     reports.check_writable(folder)
-    try:
-        with (
-            progress_bar(quiet=quiet) as progress,
-            warnings_on_one_line(),
-            located(one_line(str(path))),
-        ):
-            result = task.run(progress)
-    except KeyboardInterrupt:
-        complain("interrupted before there was a result to keep; nothing was written.")
-        return UNANSWERED
+    with (
+        progress_bar(quiet=quiet) as progress,
+        warnings_on_one_line(),
+        located(one_line(str(path))),
+    ):
+        result = task.run(progress)
     findings = task.findings(result)
     reports.write_all(result, folder)
     if as_json:

@@ -102,7 +102,7 @@ def _bytes(path: Path) -> bytes:
         with path.open("rb") as stream:
             return stream.read(LARGEST_FILE + 1)
     except FileNotFoundError:
-        raise ProblemFileInvalid(f"does not exist{_similar(path)}.") from None
+        raise ProblemFileInvalid(f"does not exist{_similar(path)}") from None
     except OSError as error:
         raise ProblemFileInvalid(f"cannot be read: {error.strerror or error}.") from None
 
@@ -110,10 +110,10 @@ def _bytes(path: Path) -> bytes:
 def _similar(path: Path) -> str:
     """Name the problem file beside a missing one that its name is most like."""
     try:
-        close = nearest(path.name, [file.name for file in path.parent.glob("*.toml")])
+        close = nearest(path.stem, [file.stem for file in path.parent.glob("*.toml")])
     except OSError:
-        return ""
-    return f"; did you mean `{path.parent / close}`?" if close else ""
+        close = None
+    return f"; did you mean `{path.parent / close}.toml`?" if close else "."
 
 
 def _toml(text: str) -> dict[str, Any]:

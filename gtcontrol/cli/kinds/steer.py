@@ -99,6 +99,10 @@ replay_error_at_most = 1e-5
 """
 
 
+#: Nodes of a replay that must fit into memory.
+NODES = 200
+
+
 class SteerTable(Table):
     """The arguments of :func:`gtcontrol.steer`."""
 
@@ -170,6 +174,10 @@ class SteerDocument(KindDocument):
         start, target = end_points(self.start, self.target, source.folder)
         with located("`steer.controls`"):
             controls = parse_controls(self.steer.controls)
+        memory.require(
+            f"a plan in dimension {start.dim} with rank {start.rank}",
+            NODES * float(start.dim) * (start.rank + 1),
+        )
         require_reachable(start, target, controls)
         _check_method(self.steer.method)
         if self.tokens is not None:
