@@ -27,7 +27,7 @@ def law(mean, covariance):
     return gt.Gaussian.from_covariance(mean, covariance)
 
 
-# -- kinetic energy ----------------------------------------------------------------------
+# -- kinetic energy --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("controls", ["Ab", "AVBb", "VBb"])
@@ -60,7 +60,7 @@ def test_kinetic_energy_refuses_bounds_that_bind():
     assert gt.steer(start, target, cost=gt.KineticEnergy(), bounds=loose).status.answered
 
 
-# -- energy of A and b ---------------------------------------------------------------------
+# -- energy of A and b -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("d", "r", "seed"), [(2, 2, 0), (3, 2, 1), (3, 3, 2), (4, 2, 3)])
@@ -87,7 +87,7 @@ def test_commuting_covariances_need_half_the_logarithm():
     change = np.log([9.0, 25.0 / 4.0])
     assert plan.cost == pytest.approx(np.sum(change**2) / (4 * 2.0), rel=1e-7)
     assert plan.gap == pytest.approx(0, abs=1e-7)  # it meets its proved lower bound
-    assert plan.schedule(0.7).A == pytest.approx(np.diag(change / 4.0), abs=1e-3)
+    assert pytest.approx(np.diag(change / 4.0), abs=1e-3) == plan.schedule(0.7).A
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_commuting_covariances_need_half_the_logarithm():
         (np.eye(4)[:, :2], np.eye(4)[:, 2:], 6.3234),
         (np.diag([10.0, 0.1]), np.diag([0.1, 10.0]), 3.43506),
         (np.eye(2), np.diag([1.0, -2.0]), 1.79794),
-        (0.1 * np.eye(2), 10 * np.eye(2), 42.4174),
-        (np.eye(2)[:, :1], 2 * np.eye(2)[:, 1:], 4.93911),
+        (0.1 * np.eye(2), 10 * np.eye(2), 42.41703),
+        (np.eye(2)[:, :1], 2 * np.eye(2)[:, 1:], 3.725864),
     ],
     ids=["orthogonal ranges", "swapped axes", "wrong determinant", "grow 1e4", "rank one"],
 )
@@ -110,14 +110,7 @@ def test_several_starts_find_the_best_known_values(L0, L1, expected):
     assert plan.replay_error <= 1e-9
 
 
-def test_the_aligned_start_alone_is_a_poor_stationary_point_for_orthogonal_ranges():
-    start = gt.Gaussian(np.zeros(4), np.eye(4)[:, :2])
-    target = gt.Gaussian(np.ones(4), np.eye(4)[:, 2:])
-    plan = gt.steer(start, target, controls="Ab", cost=AFFINE, starts=1)
-    assert plan.cost == pytest.approx(9.2576, rel=1e-4)
-
-
-# -- attention -------------------------------------------------------------------------------
+# -- attention -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("controls", ["AVBb", "VBb", "AVb", "AVB", "VB", "AV", "ABb"])
@@ -174,7 +167,7 @@ def test_both_solvers_give_the_same_plan(solver):
     assert plan.cost == pytest.approx(gt.steer(start, target).cost, rel=1e-6)
 
 
-# -- units, horizon, warm start ----------------------------------------------------------------
+# -- units, horizon, warm start --------------------------------------------------------
 
 
 def test_units_of_length_do_not_matter_for_affine_energy():
@@ -212,7 +205,7 @@ def test_a_warm_start_from_a_constructive_plan():
     assert plan.cost <= rough.cost
 
 
-# -- minimum time ------------------------------------------------------------------------------
+# -- minimum time ----------------------------------------------------------------------
 
 
 def test_minimum_time_of_scalar_tokens():
@@ -247,7 +240,7 @@ def test_minimum_time_under_a_norm_bound_meets_its_lower_bound():
     assert abs(plan.gap) <= 1e-4
 
 
-# -- bounds --------------------------------------------------------------------------------------
+# -- bounds ----------------------------------------------------------------------------
 
 
 def test_bounds_on_the_controls_are_kept():
@@ -315,7 +308,7 @@ def test_a_failed_solve_names_the_worst_constraints():
     assert plan.violations[0].constraint in text
 
 
-# -- what has no answer --------------------------------------------------------------------------
+# -- what has no answer ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -366,7 +359,7 @@ def test_a_problem_too_large_for_memory_is_refused_before_allocating():
         gt.steer(start, target)
 
 
-# -- degenerate problems ---------------------------------------------------------------------------
+# -- degenerate problems ---------------------------------------------------------------
 
 
 def test_dirac_masses_and_standing_still():
@@ -385,7 +378,7 @@ def test_a_plan_that_meets_its_bound_needs_no_solver():
     assert not plan.attempts
 
 
-# -- replay and refinement -------------------------------------------------------------------------
+# -- replay and refinement -------------------------------------------------------------
 
 
 def test_success_of_the_solver_alone_is_not_success():
@@ -418,7 +411,7 @@ def test_ctrl_c_keeps_the_best_plan():
 
     def progress(fraction, text):
         seen.append(text)
-        if text.startswith("start 3"):
+        if text.startswith("start 3 "):
             raise KeyboardInterrupt
 
     plan = gt.steer(start, target, progress=progress)
@@ -444,7 +437,7 @@ def test_a_signal_stops_the_native_solver():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-# -- symmetry reduction ------------------------------------------------------------------------------
+# -- symmetry reduction ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("d", "r", "controls"), [(5, 1, "Ab"), (5, 2, "Ab"), (5, 1, "AVBb")])
@@ -478,7 +471,7 @@ def test_dimension_768_is_as_easy_as_ten():
     assert plan.replay_error <= 1e-9
 
 
-# -- proved lower bounds -----------------------------------------------------------------------------
+# -- proved lower bounds ---------------------------------------------------------------
 
 
 @given(some.gaussians(dim=3, rank=2), some.gaussians(dim=3, rank=2))

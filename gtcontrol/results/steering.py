@@ -6,6 +6,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ..problem.definitions import SteeringProblem
 from ..schedule import Schedule
 from ..status import Status
@@ -24,6 +26,10 @@ from .tokens import TokenCheck
 from .trajectory import Trajectory
 
 __all__ = ["Attempt", "Steering", "Violation"]
+
+#: Points at which each step of the replay is searched for the smallest eigenvalue, unless the
+#: factors of all steps together have more entries than the limit.
+BETWEEN, BETWEEN_LIMIT = 8, 10_000_000
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class Steering(Result):
     solver : str
         "closed form", "ipopt" or "fatrop".
     iterations : int
-        Iterations of the best attempt.
+        Iterations that led to the plan, over all its meshes.
     intervals, refinements : int
         Mesh of the best attempt, and how often it was refined.
     seconds : float
@@ -129,8 +135,18 @@ class Steering(Result):
     @property
     def smallest_eigenvalue(self) -> float:
         """Smallest positive eigenvalue of the covariance along the plan: the rank is kept."""
-        values = self.trajectory.eigenvalues
-        return float(values[:, -1].min()) if values.size else math.inf
+        path = self.trajectory
+        values = path.eigenvalues
+        if not values.size:
+            return math.inf
+        smallest = float(values[:, -1].min())
+        n = path.times.size
+        if path.interpolant is None or n * path.factors[0].size > BETWEEN_LIMIT:
+            return smallest
+        # Steps are long on smooth plans: the minimum may lie between two of them.
+        steps = np.linspace(0, n - 1, BETWEEN * (n - 1) + 1)
+        times = np.interp(steps, np.arange(n), path.times)
+        return min(smallest, *(float(path.at(float(t)).eigenvalues[-1]) for t in times))
 
     def explain(self) -> str:
         """Say how the solve ended and, if it failed, which constraints it misses most."""

@@ -57,16 +57,24 @@ def straight(
     rng: np.random.Generator,
     *,
     turn: float = 0.0,
+    flip: int = 0,
+    detour: float = 0.0,
     share: float = 0.0,
     noise: float = 0.0,
     time: float = 1.0,
 ) -> Course:
-    """Straight line in (factor, mean): the transport geodesic if `turn` is 0.
+    """Straight line in (factor, mean): the transport geodesic if nothing else is asked for.
 
     Parameters
     ----------
     turn : float
         Size of a random rotation of the target factor's columns, away from the aligned ones.
+    flip : int
+        Number of principal directions that arrive reversed, beginning with those along which
+        start and target overlap least: each choice of signs has a local minimum of its own.
+    detour : float
+        Size of a random bend of the path, relative to the factors.  A reversed direction
+        needs one, as the straight line passes through rank loss.
     share : float
         Part of the motion that is given to attention when A is enabled too.  With V = B = 0
         the derivative in V and in B vanishes, so a solver started there never sees them.
@@ -78,12 +86,17 @@ def straight(
     r = L0.shape[1]
     if turn and r > 1:
         L1 = L1 @ _random_rotation(r, turn, rng, ends)
+    if flip:
+        _, Z = np.linalg.eigh(L0.T @ L1)  # ascending: least overlap first
+        L1 = L1 @ (np.eye(r) - 2 * Z[:, :flip] @ Z[:, :flip].T)
     d = m0.size
+    bend = _bend(L0, L1, detour, rng) if detour else np.zeros_like(L0)
     jitter = {c: noise * rng.standard_normal((d, d)) for c in "VB" if c in enabled}
-    factor_rate, mean_rate = L1 - L0, m1 - m0
+    mean_rate = m1 - m0
 
     def at(tau: float) -> State:
-        L, m = (1 - tau) * L0 + tau * L1, (1 - tau) * m0 + tau * m1
+        L, m = (1 - tau) * L0 + tau * L1 + tau * (1 - tau) * bend, (1 - tau) * m0 + tau * m1
+        factor_rate = L1 - L0 + (1 - 2 * tau) * bend
         controls = _split(L, m, factor_rate, mean_rate, enabled, share)
         for c, extra in jitter.items():
             controls[c] = controls[c] + extra
@@ -155,6 +168,14 @@ def _random_rotation(r: int, size: float, rng: np.random.Generator, ends: Ends) 
         keep = np.eye(r) - np.outer(a, a)
         G = keep @ G @ keep
     return np.asarray(expm(G - G.T))
+
+
+def _bend(L0: Array, L1: Array, size: float, rng: np.random.Generator) -> Array:
+    """Random direction whose columns are as long as those of the factors."""
+    _, sigma, Zt = np.linalg.svd(L0, full_matrices=False)
+    last = np.linalg.norm(L1 @ Zt.T, axis=0)
+    G = rng.standard_normal(L0.shape) / np.sqrt(L0.shape[0])
+    return np.asarray(4.0 * size * (G * np.sqrt(sigma * last)) @ Zt)
 
 
 def _split(

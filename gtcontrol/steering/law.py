@@ -7,6 +7,7 @@ at its collocation points is then exact in between, too.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -55,6 +56,7 @@ def _panels(instance: Instance, solution: Solution, edges: Array) -> list[_Panel
             mover="A" if "A" in free and form.rank else "",
             correct_bias="b" in free and form.mean,
             carry_mean=form.mean and "b" not in form.controls,
+            bias_scale=_bias_scale(instance),
         )
         for k in range(form.intervals)
     ]
@@ -63,6 +65,12 @@ def _panels(instance: Instance, solution: Solution, edges: Array) -> list[_Panel
         if all(_small_correction(old, new) for old, new in zip(panels, trial, strict=True)):
             return trial
     return panels
+
+
+def _bias_scale(instance: Instance) -> float:
+    """√(w_A/w_b): the length of the coordinate that b multiplies."""
+    A, b = (instance.weights.get(f"weight.{c}", 0.0) for c in "Ab")
+    return math.sqrt(A / b) if A > 0 and b > 0 else 1.0
 
 
 def _small_correction(old: _Panel, new: _Panel) -> bool:
@@ -93,6 +101,7 @@ class _Panel:
     mover: str
     correct_bias: bool
     carry_mean: bool
+    bias_scale: float
 
     def at(self, tau: float) -> tuple[Array, Array, Array, Array]:
         """Controls A, V, B, b at path time tau in [0, 1]."""
@@ -120,6 +129,12 @@ class _Panel:
             acted = m if self.mover == "A" else m + L @ (L.T @ (B @ m))
             defect = np.column_stack([defect, mean_rate - got_mean])
             seen = np.column_stack([seen, acted])
+        if self.mover == "A" and self.correct_bias:
+            # A and b share the defect so that w_A |A|² + w_b |b|² is least
+            row = np.append(np.zeros(L.shape[1]), self.bias_scale)
+            defect = np.column_stack([defect, mean_rate - got_mean])
+            joint = defect @ np.linalg.pinv(np.vstack([np.column_stack([L, m]), row]))
+            return A + joint[:, :-1], V, B, b + self.bias_scale * joint[:, -1]
         if self.mover == "A":
             A = A + defect @ np.linalg.pinv(seen)
         elif self.mover == "V":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,12 +19,14 @@ from ..results.trajectory import Trajectory
 from ..schedule import Schedule
 from ..simulation.run import simulate
 from ..status import Status
-from .course import Course, State, from_plan, straight
+from .course import Course
 from .instance import Instance, Solution, instance_of
 from .law import schedule_of
 from .measure import cost_along, miss
+from .mesh import along, coarsened, first_mesh, refined_mesh, with_intervals
 from .reduction import Reduction
 from .scaling import Units
+from .starts import courses, first_horizon
 from .violations import worst_violations
 
 __all__ = ["Outcome", "Settings", "solve"]
@@ -33,20 +34,23 @@ __all__ = ["Outcome", "Settings", "solve"]
 #: Tolerance of the integrator that replays a plan.
 REPLAY_RTOL = 1e-10
 
-#: A plan whose measured cost differs from the solver's by more than this is refined.
+#: A plan whose measured cost differs from the solver's by more than this is refined ...
 COST_TOLERANCE = 1e-4
 
-#: Costs that agree to this fraction belong to the same minimum.
-SAME = 1e-7
+#: ... and by more than this, if its controls are smooth.
+SMOOTH_COST_TOLERANCE = 5e-7
 
-#: Largest ratio of the generator's size to its mean for which the first mesh is uniform.
-STEEP = 3.0
+#: Costs that agree to this fraction belong to the same minimum.
+SAME = 1e-5
 
 #: Between the points of the mesh a bound on the covariance may be exceeded by this fraction.
 OVERSHOOT = 1e-3
 
-#: Programs with more unknowns than this are large: fewer starts by default.
-LARGE = 4000
+#: Minima on the first mesh within this fraction of the best one are worth a finer look ...
+CLOSE = 0.02
+
+#: ... but not more of them than this.
+MOST_POLISHED = 3
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class _Candidate:
     solution: Solution
     attempt: Attempt
     parameters: Array
-    multipliers: Array | None = None
+    iterations: int
 
 
 @dataclass
@@ -110,105 +114,24 @@ def solve(
     """Solve an optimal steering problem; None if it was interrupted before any solve ended."""
     units = Units.of(problem.start, problem.target, problem.horizon)
     if isinstance(problem.cost, MinimumTime):
-        units = dataclasses.replace(units, time=_first_horizon(problem, reduction, units))
+        units = dataclasses.replace(units, time=first_horizon(problem, reduction, units))
     instance = instance_of(problem, reduction, units, settings.intervals)
     search = _Search()
-    courses = list(_courses(instance, settings, initial))
-    widths = _first_mesh(courses[0], settings.intervals)
+    tracks = list(courses(instance, settings.starts, settings.seed, initial))
+    coarse = instance if initial is not None else coarsened(instance)
     with Interruption() as interruption:
         search.interruption = interruption
         try:
-            for i, course in enumerate(courses):
-                progress(i / (len(courses) + 1), f"start {i + 1} of {len(courses)}: {course.name}")
-                _attempt(instance, course, widths, settings, search)
+            for i, course in enumerate(tracks):
+                progress(i / (len(tracks) + 1), f"start {i + 1} of {len(tracks)}: {course.name}")
+                _attempt(coarse, course, first_mesh(course, coarse), settings, search)
             if not search.candidates:
-                _second_opinion(instance, courses[0], widths, settings, search)
+                _second_opinion(instance, tracks[0], settings, search)
         except KeyboardInterrupt:
             interruption.requested = True
         if interruption.requested and not search.candidates:
             return None
         return _choose(search, settings, progress)
-
-
-# -- starts ------------------------------------------------------------------------------
-
-
-def _courses(instance: Instance, settings: Settings, initial: Steering | None) -> Iterator[Course]:
-    enabled, ends = instance.form.controls, instance.ends
-    if initial is not None:
-        yield from_plan(initial, instance.units, instance.reduction.basis, enabled, ends)
-        return
-    rng = np.random.default_rng(settings.seed)
-    attention = {"V", "B"} <= set(enabled)
-    mixed = attention and "A" in enabled
-    count = settings.starts
-    if count is None:
-        count = 4 if instance.form.variables <= LARGE else 2
-    for i in range(count):
-        turned = i >= (2 if attention else 1)
-        share = 0.5 if mixed and i % 2 == 0 else 0.0
-        noise = 0.0 if not attention or (i == 0 and not mixed) else (0.05 if share else 0.1)
-        name = "rotated geodesic" if turned else "geodesic"
-        if share:
-            name += ", split"
-        if noise:
-            name += ", perturbed"
-        yield straight(name, ends, enabled, rng, turn=0.6 * turned, share=share, noise=noise)
-
-
-def _first_mesh(course: Course, intervals: int) -> Array:
-    """Uniform, or finer where the generator of the first course is many times its mean."""
-    grid = np.linspace(0.0, 1.0, 20 * intervals + 1)
-    states = [course.at(float(tau)) for tau in grid]
-    speeds = np.array([_speed(s.factor, s.factor_rate, s.mean_rate) for s in states])
-    if not speeds.max() > STEEP * speeds.mean():
-        return np.full(intervals, 1.0 / intervals)
-    return _equidistributed(grid, 0.5 * (speeds[1:] + speeds[:-1]), intervals)
-
-
-def _equidistributed(edges: Array, speeds: Array, intervals: int) -> Array:
-    """Widths of a mesh with as much of 1 + speed/mean in each interval; speeds per old one."""
-    widths = np.diff(edges)
-    density = 1.0 + speeds / max(float(speeds @ widths), 1e-300)
-    mass = np.concatenate([[0.0], np.cumsum(density * widths)])
-    return np.diff(np.interp(np.linspace(0.0, mass[-1], intervals + 1), mass, edges))
-
-
-def _speed(factor: Array, factor_rate: Array, mean_rate: Array) -> float:
-    """Size of the generator: relative rate of the factor."""
-    if not factor.shape[1]:
-        return float(np.linalg.norm(mean_rate))
-    return float(np.linalg.norm(factor_rate @ np.linalg.pinv(factor)))
-
-
-def _first_horizon(problem: SteeringProblem, reduction: Reduction, units: Units) -> float:
-    """A horizon at which the transport geodesic respects the bounds, or nearly so."""
-    if not isinstance(problem.cost, MinimumTime):
-        raise TypeError("only for minimum time")
-    unit = dataclasses.replace(units, time=1.0)
-    instance = instance_of(problem, reduction, unit, 1)
-    course = straight("", instance.ends, instance.form.controls, np.random.default_rng(0))
-    needed = 0.0
-    for tau in np.linspace(0, 1, 41):
-        state = course.at(float(tau))
-        needed = max(needed, _horizon_at(state, instance))
-    return 1.02 * needed or 1.0
-
-
-def _horizon_at(state: State, instance: Instance) -> float:
-    def ratio(letter: str) -> float:
-        u = state.controls[letter]
-        size = float(np.max(np.abs(u)))
-        if letter in instance.norms:
-            return float(np.linalg.norm(u)) / instance.norms[letter]
-        return size / instance.entries.get(letter, np.inf)
-
-    speeds = [ratio(c) for c in state.controls if c in "Ab"]
-    if "V" in state.controls:
-        # V and B may share the load: only their product counts for the covariance
-        both = ratio("V") * max(ratio("B"), 1.0) if "B" in state.controls else ratio("V")
-        speeds.append(both)
-    return max(speeds, default=0.0)
 
 
 # -- one solve ---------------------------------------------------------------------------
@@ -220,8 +143,12 @@ def _attempt(
     widths: Array,
     settings: Settings,
     search: _Search,
+    spent: int = 0,
 ) -> _Candidate | None:
-    """Solve from one course; a solved candidate is returned and kept."""
+    """Solve from one course; a solved candidate is returned and kept.
+
+    `spent` are the iterations on coarser meshes that led to this course.
+    """
     name = _solver_name(instance, settings)
     solver = instance.program.solver(name, _options(name, settings))
     p = instance.parameters(widths)
@@ -248,7 +175,7 @@ def _attempt(
         seconds=seconds,
     )
     search.attempts.append(attempt)
-    candidate = _Candidate(instance, solution, attempt, p)
+    candidate = _Candidate(instance, solution, attempt, p, spent + attempt.iterations)
     (search.candidates if converged else search.failures).append(candidate)
     if search.interruption.requested:
         raise KeyboardInterrupt  # the solver has swallowed it
@@ -256,11 +183,12 @@ def _attempt(
 
 
 def _second_opinion(
-    instance: Instance, course: Course, widths: Array, settings: Settings, search: _Search
+    instance: Instance, course: Course, settings: Settings, search: _Search
 ) -> None:
     """When every start has failed, let ipopt try: it restores feasibility, or proves it gone."""
-    if _solver_name(instance, settings) == "fatrop" and settings.solver == "auto":
-        _attempt(instance, course, widths, dataclasses.replace(settings, solver="ipopt"), search)
+    chosen = "ipopt" if settings.solver == "auto" else settings.solver
+    widths = first_mesh(course, instance)
+    _attempt(instance, course, widths, dataclasses.replace(settings, solver=chosen), search)
 
 
 def _solver_name(instance: Instance, settings: Settings) -> str:
@@ -290,17 +218,18 @@ def _outcome_name(stats: dict[str, Any]) -> str:
 
 
 def _choose(search: _Search, settings: Settings, progress: Progress) -> Outcome:
+    """Polish the best minima of the first mesh, replay them, and keep the best that arrives."""
     ranked = sorted(search.candidates, key=lambda c: c.attempt.cost)
     best: Outcome | None = None
-    tried = -np.inf
+    tried: list[float] = []
     for candidate in ranked:
-        # Costs only grow from here: a later one can win only by the solver's own error.
-        limit = best.cost if best is not None and best.status is Status.SUCCESS else np.inf
-        if candidate.attempt.cost > limit * (1 - COST_TOLERANCE):
+        cost = candidate.attempt.cost
+        arrived = best is not None and best.status is Status.SUCCESS
+        if arrived and (len(tried) >= MOST_POLISHED or cost > tried[0] + CLOSE * abs(tried[0])):
             break
-        if candidate.attempt.cost <= tried * (1 + SAME):
+        if any(abs(cost - other) <= SAME * abs(cost) for other in tried):
             continue  # the same minimum, found again
-        tried = candidate.attempt.cost
+        tried.append(cost)
         outcome = _refined(candidate, search, settings, progress)
         if best is None or _better(outcome, best):
             best = outcome
@@ -324,59 +253,49 @@ def _better(new: Outcome, old: Outcome) -> bool:
 def _refined(
     candidate: _Candidate, search: _Search, settings: Settings, progress: Progress
 ) -> Outcome:
-    """Replay a candidate; refine its mesh until the replay arrives."""
-    outcome = _replayed(candidate, settings, 0)
-    for i in range(settings.refinements):
-        mismatch = abs(outcome.cost - candidate.attempt.cost)
-        accurate = mismatch <= COST_TOLERANCE * max(abs(outcome.cost), 1e-300)
-        if outcome.status is Status.SUCCESS and accurate:
-            break
-        progress(0.9, f"refining the mesh, replay error {outcome.replay_error:.2g} ({i + 1})")
-        try:
-            finer = _finer(candidate, search, settings)
-        except KeyboardInterrupt:
-            search.interruption.requested = True
-            break
-        if finer is None:
-            break
-        candidate = finer
-        new = _replayed(candidate, settings, i + 1)
-        if new.status is Status.SUCCESS or outcome.status is not Status.SUCCESS:
-            outcome = new
+    """Bring a candidate to the mesh asked for, and refine until its replay arrives."""
+    done = 0
+    try:
+        interrupted = search.interruption.requested
+        if candidate.attempt.intervals < settings.intervals and not interrupted:
+            progress(0.9, f"polishing cost {candidate.attempt.cost:.6g}")
+            finer = _finer(candidate, settings.intervals, search, settings)
+            candidate = finer or candidate
+        outcome = _replayed(candidate, settings, done)
+        while done < settings.refinements and not (interrupted or _accurate(outcome, candidate)):
+            done += 1
+            progress(0.9, f"refining the mesh, replay error {outcome.replay_error:.2g} ({done})")
+            finer = _finer(candidate, 2 * candidate.attempt.intervals, search, settings)
+            if finer is None:
+                break
+            candidate = finer
+            new = _replayed(candidate, settings, done)
+            if new.status is Status.SUCCESS or outcome.status is not Status.SUCCESS:
+                outcome = new
+    except KeyboardInterrupt:
+        search.interruption.requested = True
+        outcome = _replayed(candidate, settings, done)
     return outcome
 
 
-def _finer(candidate: _Candidate, search: _Search, settings: Settings) -> _Candidate | None:
-    """Solve again on twice as many intervals, placed where the generator is large."""
-    old, s = candidate.instance, candidate.solution
-    n = 2 * old.form.intervals
-    instance = dataclasses.replace(old, form=dataclasses.replace(old.form, intervals=n))
-    speeds = [
-        _speed(s.factors[k], s.factor_rates[k, 0], s.mean_rates[k, 0])
-        for k in range(old.form.intervals)
-    ]
-    edges = np.concatenate([[0.0], np.cumsum(s.widths)])
-    widths = _equidistributed(edges / edges[-1], np.array(speeds), n)
-    return _attempt(instance, _along(s, candidate.attempt.start), widths, settings, search)
+def _accurate(outcome: Outcome, candidate: _Candidate) -> bool:
+    """Whether the plan arrives, and costs what the solver believes.
+
+    Smooth controls converge fast with the mesh, so that more is asked of them.
+    """
+    smooth = candidate.instance.form.points == 2
+    tolerance = SMOOTH_COST_TOLERANCE if smooth else COST_TOLERANCE
+    mismatch = abs(outcome.cost - candidate.attempt.cost)
+    accurate = mismatch <= tolerance * max(abs(outcome.cost), 1e-300)
+    return outcome.status is Status.SUCCESS and accurate
 
 
-def _along(s: Solution, name: str) -> Course:
-    """The course of a solution, for a start on another mesh."""
-    edges = np.concatenate([[0.0], np.cumsum(s.widths)])
-
-    def at(tau: float) -> State:
-        k = int(np.clip(np.searchsorted(edges, tau, side="right") - 1, 0, s.widths.size - 1))
-        theta = (tau - edges[k]) / s.widths[k]
-        controls = {c: u[k].mean(axis=0) for c, u in s.controls.items()}
-        return State(
-            (1 - theta) * s.factors[k] + theta * s.factors[k + 1],
-            (1 - theta) * s.means[k] + theta * s.means[k + 1],
-            s.factor_rates[k].mean(axis=0) * s.time,
-            s.mean_rates[k].mean(axis=0) * s.time,
-            controls,
-        )
-
-    return Course(name, at, s.time)
+def _finer(candidate: _Candidate, n: int, search: _Search, settings: Settings) -> _Candidate | None:
+    """Solve again on n intervals, from the solution."""
+    course = along(candidate.solution, candidate.attempt.start)
+    instance = with_intervals(candidate.instance, n)
+    widths = refined_mesh(candidate.solution, n)
+    return _attempt(instance, course, widths, settings, search, candidate.iterations)
 
 
 def _replayed(candidate: _Candidate, settings: Settings, refinements: int) -> Outcome:
@@ -401,7 +320,7 @@ def _replayed(candidate: _Candidate, settings: Settings, refinements: int) -> Ou
         replay_error=float(error),
         terminal_error=float(max(terminal, default=0.0)),
         solver=candidate.attempt.solver,
-        iterations=candidate.attempt.iterations,
+        iterations=candidate.iterations,
         intervals=candidate.attempt.intervals,
         refinements=refinements,
         attempts=(),

@@ -35,8 +35,8 @@ def constant_affine(task: Task) -> Schedule | Refusal:
         cosine = principal_cosine(L0, L1)
         if cosine < RIGHT_ANGLE:
             return Refusal(
-                "the ranges of the covariances meet at a principal angle of 90° "
-                f"(cosine {cosine:.2g}), so no positive definite map joins them."
+                "the ranges of the covariances meet at a principal angle of 90°, or too near it "
+                f"(cosine {cosine:.2g}), where no positive definite map joins them."
             )
         A = log_spd_map(L0, align(L0, L1)) / task.horizon
     b = _admit_bias(task, A, task.start.mean, task.horizon)
@@ -46,14 +46,14 @@ def constant_affine(task: Task) -> Schedule | Refusal:
 def two_piece_affine(task: Task) -> Schedule | Refusal:
     """Rotate the range through the principal angles, then constant affine inside range L₁.
 
-    Always applies, also to orthogonal ranges.  A piece that is not needed is left out.
+    Always applies, also to orthogonal ranges.  Between equal ranges there is nothing to rotate,
+    and one piece is enough.
     """
-    generators: list[Array] = []
+    generators = [np.zeros((task.dim, task.dim))]
     if not task.same_covariance:
         if not task.enabled("A"):
             return _NEEDS_A
         generators = stretch_between_ranges(task.start.factor, task.target.factor)
-    generators = generators or [np.zeros((task.dim, task.dim))]
     duration = task.horizon / len(generators)
     mean = task.start.mean
     for G in generators[:-1]:

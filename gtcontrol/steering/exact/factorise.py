@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import norm, solve_triangular
 
 from ..._check import Array
 from ...errors import InvalidMethod
@@ -22,7 +22,9 @@ def factorise(
 
     The generator M = L' L⁺ is the one of least norm with M L = L'.  With A enabled, A = M and
     V = B = 0.  Without A, attention acts as M on the range of S: V = M/κ, B = κ S⁺, with
-    κ = √(|M|/|S⁺|) so that |V| = |B|; then b = m' - (M + V) m.
+    κ = max(1, √(|M|/|S⁺|)); then b = m' - (M + V) m.  The root makes |V| = |B|, but for a small
+    covariance it would make V so large that the mean, m' = (M + V) m + b, becomes unstable;
+    κ >= 1 keeps |V| <= |M|.
 
     Without b the mean has to be moved by the matrices.  If B is not needed, V = c mᵀ/|m|² with
     c = m' - M m.  If it is, κ = -1 makes M + V = 0, so that the mean stands still.
@@ -80,7 +82,8 @@ def _attention(M: Array, precision: Array, *, balanced: bool) -> tuple[Array, Ar
     """V (d, d) and B (d, d) with V S B = M on the range of S."""
     kappa = -1.0
     if balanced:
-        kappa = float(np.sqrt(np.linalg.norm(M) / np.linalg.norm(precision)))
+        # SciPy's norm does not overflow where squares of entries do.
+        kappa = max(1.0, float(np.sqrt(norm(M)) / np.sqrt(norm(precision))))
     return M / kappa, kappa * precision
 
 

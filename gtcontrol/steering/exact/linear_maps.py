@@ -116,16 +116,14 @@ def log_rotation(R: Array) -> Array:
 def stretch_between_ranges(L0: Array, L1: Array) -> list[Array]:
     """Generators G₁, G₂, ... with e^{G_n} ... e^{G₁} S₀ (...)ᵀ = S₁ for any two ranges.
 
-    A rotation of the range through the principal angles, then a positive definite map within
-    the new range; one that is not needed is left out.
+    A rotation of the range through the principal angles, left out if the ranges are equal,
+    then a positive definite map within the new range.
     """
     generators, turned = _turn(L0, L1)
     U = np.linalg.qr(L1)[0]
     first, last = U.T @ turned, U.T @ L1
     stretch = log_spd_map(first, align(first, last))
-    if np.linalg.norm(stretch) > NEGLIGIBLE:
-        generators.append(U @ stretch @ U.T)
-    return generators
+    return [*generators, U @ stretch @ U.T]
 
 
 def carry(F0: Array, F1: Array) -> list[Array]:
