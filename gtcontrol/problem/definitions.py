@@ -56,7 +56,7 @@ class TokenProblem:
 
 @dataclass(frozen=True, eq=False)
 class ReachabilityProblem:
-    """Can `target` be reached from `start` with the enabled controls?"""
+    """Ask whether `target` can be reached from `start` with the enabled controls."""
 
     start: Gaussian
     target: Gaussian

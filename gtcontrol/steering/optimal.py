@@ -194,8 +194,9 @@ def _second_opinion(
 def _solver_name(instance: Instance, settings: Settings) -> str:
     if settings.solver != "auto":
         return settings.solver
-    # measured: fatrop is faster while the blocks of one interval are small
-    return "fatrop" if instance.form.dim <= 3 and not instance.form.eigenvalue else "ipopt"
+    # Measured: fatrop is faster while the blocks of one interval are small.  With bounds it was
+    # seen not to return, and it knows no time limit.
+    return "fatrop" if instance.form.dim <= 3 and not instance.problem.bounds else "ipopt"
 
 
 def _options(name: str, settings: Settings) -> tuple[tuple[str, Any], ...]:
