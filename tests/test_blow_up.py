@@ -322,6 +322,14 @@ class TestNeverAHang:
             expected = np.exp(t) / np.sqrt(1 - t)
             assert path.at(t).mean[0] == pytest.approx(expected, rel=1e-11 / (1 - t))
 
+    def test_fast_decay_is_no_blow_up(self):
+        # At t = 1 attention alone would blow up in 5e-18, but feed-forward contracts faster.
+        pieces = [gt.Parameters(dim=1), gt.Parameters(A=[[-2e17]], V=[[1.0]], B=[[1e17]])]
+        path = gt.simulate(gt.Gaussian([0.0], [[1.0]]), gt.Schedule([0, 1, 2], pieces))
+        assert path.status is Status.STEP_SIZE
+        assert path.blow_up_time == np.inf
+        assert path.times[-1] == 1.0
+
     def test_exponential_growth_is_no_blow_up(self):
         path = run(I2, 1.0, A=300 * I2)
         assert path.status is Status.OVERFLOW

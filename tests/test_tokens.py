@@ -1,6 +1,7 @@
 """Tokens moved by actual softmax attention, and the token check of a plan."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -307,7 +308,7 @@ class TestEndings:
         tracemalloc.stop()
         assert peak < 1e6
         monkeypatch.setattr(memory, "available", lambda: 100_000)
-        with pytest.raises(TooLarge, match="1000 tokens of dimension 2"):
+        with pytest.raises(TooLarge, match=r"1000 tokens of dimension 2 .* take fewer tokens"):
             gt.simulate_tokens(draw(1000), general(), 1.0)
 
 
@@ -403,11 +404,17 @@ class TestCheckTokens:
         scores = (queries @ (2 * B).T + BETA) @ keys.T
         assert largest_logit_variance(made) == pytest.approx(scores.var(axis=1).mean(), rel=0.05)
 
-    def test_the_largest_logit_variance_along_the_plan_counts(self):
-        grow = gt.Parameters(A=np.eye(1), B=[[0.5]], V=[[0.0]])
+    @pytest.mark.parametrize("rate", [1.0, -1.0])
+    def test_the_largest_logit_variance_along_the_plan_counts(self, rate):
         law = gt.Gaussian([0.0], [[1.0]])
-        made = plan(law, law, grow)  # s = e^{2t}, a² = (B s)² largest at the end
-        assert largest_logit_variance(made) == pytest.approx((0.5 * np.exp(2)) ** 2, rel=1e-9)
+        made = plan(law, law, gt.Parameters(A=[[rate]], B=[[0.5]], V=[[0.0]]))
+        expected = 0.5 * max(1.0, np.exp(2 * rate))  # a² = (B s)², s = e^{2 rate t}
+        assert largest_logit_variance(made) == pytest.approx(expected**2, rel=1e-9)
+
+    def test_tokens_that_did_not_arrive_are_not_within(self):
+        check = gt.check_tokens(self.arriving(), 200, rng=0)
+        assert check.within_sampling_error
+        assert not replace(check, status=Status.STEP_LIMIT).within_sampling_error
 
     def test_a_dirac_arrives_up_to_the_integration_error(self):
         start, target = (gt.Gaussian([x], np.zeros((1, 0))) for x in (1.0, np.exp(2.0)))
@@ -428,13 +435,11 @@ class TestCheckTokens:
             for g in (inner.problem.start, inner.problem.target)
         )
         schedule = gt.Schedule([0.0, 1.0], [inner.schedule(0.0)], basis=U)
-        made = Steering(
-            **{
-                **vars(inner),
-                "problem": SteeringProblem(start, target),
-                "schedule": schedule,
-                "trajectory": gt.simulate(start, schedule),
-            }
+        made = replace(
+            inner,
+            problem=SteeringProblem(start, target),
+            schedule=schedule,
+            trajectory=gt.simulate(start, schedule),
         )
         check, plain = (gt.check_tokens(x, 300, rng=2) for x in (made, inner))
         assert check.covariance_error == pytest.approx(plain.covariance_error, rel=1e-6)

@@ -25,7 +25,7 @@ def available() -> int:
     return min([*_kernel(), *_control_group()], default=UNKNOWN)
 
 
-def require(what: str, numbers: float) -> None:
+def require(what: str, numbers: float, advice: str = "reduce the dimension or the rank") -> None:
     """Refuse a computation that would hold too many float64 numbers at the same time.
 
     Parameters
@@ -34,6 +34,8 @@ def require(what: str, numbers: float) -> None:
         What would be allocated, for the message.
     numbers : float
         How many numbers of 8 bytes.
+    advice : str
+        What to do about it, for the message.
 
     Raises
     ------
@@ -44,7 +46,7 @@ def require(what: str, numbers: float) -> None:
     if needed > SHARE * free:
         raise TooLarge(
             f"{what} would take about {_human(needed)} of memory, but {_human(free)} are free; "
-            "reduce the dimension or the rank."
+            f"{advice}."
         )
 
 

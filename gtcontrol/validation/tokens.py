@@ -322,4 +322,6 @@ def _require_memory(shape: tuple[int, int], schedule: Schedule, times: int, kept
     n, d = shape
     inner = d if schedule.basis is None else schedule.basis.shape[1]
     numbers = n * (STAGES * inner + 4 * d) + times * d * (d + kept + 1)
-    memory.require(f"moving {n} tokens of dimension {d}", float(numbers))
+    memory.require(
+        f"moving {n} tokens of dimension {d}", float(numbers), "take fewer tokens or dimensions"
+    )
