@@ -1,0 +1,23 @@
+"""Results in words: one module for each kind of result."""
+
+from __future__ import annotations
+
+from ...results.base import Result
+from ...results.reachability import Reachability
+from ...results.steering import Steering
+from ...results.trajectory import Trajectory
+from . import reachability, steering, trajectory
+from .base import Fact, Table, View
+
+__all__ = ["Fact", "Table", "View", "view"]
+
+
+def view(result: Result) -> View:
+    """Put a result into words."""
+    if isinstance(result, Steering):
+        return steering.view(result)
+    if isinstance(result, Trajectory):
+        return trajectory.view(result)
+    if isinstance(result, Reachability):
+        return reachability.view(result)
+    raise TypeError(f"there is no report for {type(result).__name__}.")

@@ -1,0 +1,116 @@
+"""How to compute a result again: the shell command, and Python code for small problems."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from ..._check import Array
+from ...gaussian import Gaussian
+from ...parameters import Parameters
+from ...problem.bounds import Bounds
+from ...problem.costs import ControlEnergy, Cost, KineticEnergy, MinimumTime
+from ...problem.definitions import ReachabilityProblem, SimulationProblem, SteeringProblem
+
+__all__ = ["command", "reaching", "simulating", "steering"]
+
+#: Arrays with more entries than this are not written out.
+LARGEST = 16
+
+
+def command(name: str) -> str:
+    """Shell command that runs a named problem; empty without a name."""
+    return f"gtcontrol run {shlex.quote(name)}" if name else ""
+
+
+def steering(problem: SteeringProblem) -> str:
+    """Python code that poses and solves the steering problem; empty if it is too large."""
+    laws = _laws(start=problem.start, target=problem.target)
+    if not laws:
+        return ""
+    options = [f"horizon={problem.horizon!r}", f"controls={problem.controls!r}"]
+    options.append(f"cost={_cost(problem.cost)}")
+    if problem.bounds:
+        options.append(f"bounds={_bounds(problem.bounds)}")
+    options.append(f"method={problem.method!r}")
+    listed = "".join(f"    {option},\n" for option in options)
+    return f"{laws}plan = gt.steer(\n    start,\n    target,\n{listed})\nprint(plan.summary())\n"
+
+
+def simulating(problem: SimulationProblem) -> str:
+    """Python code that runs the simulation; empty if it is too large or time-varying."""
+    laws = _laws(start=problem.start)
+    pieces = list(problem.schedule.pieces())
+    if not laws or len(pieces) > 1 or not problem.schedule.piecewise_constant:
+        return ""
+    parameters = _parameters(pieces[0].law(0.0))
+    if not parameters:
+        return ""
+    layers = "" if problem.layers is None else f", layers={problem.layers}"
+    return (
+        f"{laws}parameters = {parameters}\n"
+        f"path = gt.simulate(start, parameters, {problem.horizon!r}{layers})\n"
+        "print(path.summary())\n"
+    )
+
+
+def reaching(problem: ReachabilityProblem) -> str:
+    """Python code that asks the reachability question; empty if it is too large."""
+    laws = _laws(start=problem.start, target=problem.target)
+    if not laws:
+        return ""
+    return (
+        f"{laws}answer = gt.reachable(start, target, controls={problem.controls!r})\n"
+        "print(answer.summary())\n"
+    )
+
+
+def _laws(**laws: Gaussian) -> str:
+    if any(law.dim * max(law.rank, 1) > LARGEST for law in laws.values()):
+        return ""
+    lines = ["import gtcontrol as gt"]
+    if any(law.rank == 0 for law in laws.values()):
+        lines.insert(0, "import numpy as np")
+    for name, law in laws.items():
+        # An empty factor has no rows to show: its shape must be said.
+        factor = _array(law.factor, "\n     ") if law.rank else f"np.zeros(({law.dim}, 0))"
+        lines.append(f"{name} = gt.Gaussian(\n    {_array(law.mean)},\n    {factor},\n)")
+    return "\n".join(lines) + "\n"
+
+
+def _parameters(p: Parameters) -> str:
+    given = {"A": p.A, "B": p.B, "V": p.V, "b": p.b, "noise": p.noise, "beta": p.beta}
+    shown = {k: v for k, v in given.items() if v is not None and v.any()}
+    if any(v.size > 2 * LARGEST for v in shown.values()):
+        return ""
+    if not shown:
+        return f"gt.Parameters(dim={p.dim})"
+    listed = "".join(f"    {k}={_array(v)},\n" for k, v in shown.items())
+    return f"gt.Parameters(\n{listed})"
+
+
+def _cost(cost: Cost) -> str:
+    if isinstance(cost, KineticEnergy):
+        return "gt.KineticEnergy()"
+    if isinstance(cost, ControlEnergy):
+        return f"gt.ControlEnergy(kinetic={cost.kinetic!r})"
+    if isinstance(cost, MinimumTime):
+        return f"gt.MinimumTime(bound={cost.bound!r}, norm={cost.norm!r})"
+    raise TypeError(f"unknown cost {type(cost).__name__}.")
+
+
+def _bounds(bounds: Bounds) -> str:
+    given: Mapping[str, object] = {
+        "entries": dict(bounds.entries),
+        "norms": dict(bounds.norms),
+        "trace": bounds.trace,
+        "largest_eigenvalue": bounds.largest_eigenvalue,
+    }
+    return f"gt.Bounds({', '.join(f'{k}={v!r}' for k, v in given.items() if v)})"
+
+
+def _array(values: Array, between: str = " ") -> str:
+    """Array as nested lists, exact; `between` parts the rows of a matrix."""
+    if values.ndim < 2:
+        return repr((values + 0.0).tolist())
+    return f"[{f',{between}'.join(_array(row) for row in values)}]"
