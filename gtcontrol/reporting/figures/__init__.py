@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ...results.base import Result
 from ...results.reachability import Reachability
 from ...results.steering import Steering
+from ...results.tokens import TokenRun
 from ...results.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -23,14 +24,14 @@ def draw(result: Result) -> dict[str, Figure]:
     result : Result
         A plan gives "path", "controls", "covariance" (if the rank is positive), "cost" and
         "tokens" (if tokens were moved); a simulation "path", "covariance" and "mean"; a
-        reachability answer "laws".
+        run of tokens "path"; a reachability answer "laws".
 
     Returns
     -------
     dict from str to matplotlib.figure.Figure
         In the order in which they are best read.
     """
-    from . import controls, cost, covariance, laws, mean, path, tokens
+    from . import clouds, controls, cost, covariance, laws, mean, path, tokens
 
     if isinstance(result, Steering):
         made = {"path": path.steering(result), "controls": controls.steering(result)}
@@ -46,6 +47,8 @@ def draw(result: Result) -> dict[str, Figure]:
             made["covariance"] = covariance.trajectory(result)
         made["mean"] = mean.trajectory(result)
         return made
+    if isinstance(result, TokenRun):
+        return {"path": clouds.tokens(result)}
     if isinstance(result, Reachability):
         return {"laws": laws.reachability(result)}
     raise TypeError(f"there are no pictures of {type(result).__name__}.")

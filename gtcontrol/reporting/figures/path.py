@@ -20,7 +20,7 @@ from .canvas import BLACK, BLUE, RED, TIME, decorate, figure, time_bar, title
 from .plane import Plane, plane_of
 from .sampling import Samples, sample
 
-__all__ = ["steering", "trajectory"]
+__all__ = ["Scene", "draw", "steering", "trajectory"]
 
 #: Laws drawn as ellipses between start and end; clouds drawn; dots drawn in each cloud.
 SNAPSHOTS, CLOUDS, DOTS = 6, 3, 400
@@ -63,7 +63,7 @@ def steering(result: Steering) -> Figure:
         times, stored = result.tokens.times, result.tokens.clouds
         chosen = np.unique(np.linspace(0, times.size - 1, CLOUDS).round().astype(int))
         clouds = tuple((float(times[i]), stored[i][:DOTS]) for i in chosen)
-    return _draw(replace(scene, target=result.problem.target, clouds=clouds))
+    return draw(replace(scene, target=result.problem.target, clouds=clouds))
 
 
 def trajectory(result: Trajectory) -> Figure:
@@ -79,7 +79,7 @@ def trajectory(result: Trajectory) -> Figure:
             finding += f": total variance {ends[0]} → {ends[1]}"
     else:
         finding = f"{result.status.name} at t = {number(float(result.times[-1]))}"
-    return _draw(_scene(result, finding))
+    return draw(_scene(result, finding))
 
 
 def _scene(path: Trajectory, finding: str) -> Scene:
@@ -96,7 +96,8 @@ def _scene(path: Trajectory, finding: str) -> Scene:
     return Scene(finding, path.problem.start, None, samples, snapshots, laws, clock=clock)
 
 
-def _draw(scene: Scene) -> Figure:
+def draw(scene: Scene) -> Figure:
+    """Draw a scene in the plane, or on the line, that suits it."""
     target = scene.laws[-1] if scene.target is None else scene.target
     plane = plane_of([scene.start, *scene.laws, target], target)
     fig = figure(8.0, 4.2 if plane.flat else _height(plane, [scene.start, *scene.laws, target]))

@@ -92,7 +92,7 @@ def _facts(result: Steering) -> list[Fact]:
     facts = [
         Fact("status", f"{result.status.name}: {result.status.value}"),
         Fact("cost", f"{number(result.cost)} ({cost_name(p.cost)})"),
-        Fact("lower bound", f"{number(result.lower_bound)} ({result.lower_bound_reason})"),
+        Fact("lower bound", f"{number(result.lower_bound)}: {result.lower_bound_reason}"),
         Fact("gap", relation(result.cost, result.lower_bound, result.gap)),
         Fact("replay error", f"{error(result.replay_error)} (relative, independent integrator)"),
         Fact("terminal error", f"{error(result.terminal_error)} (the solver's own trajectory)"),

@@ -1,0 +1,103 @@
+"""A run of actual tokens in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...results.tokens import TokenRun
+from ...status import Status
+from ..wording import count, duration, matrix, number
+from .base import Fact, Table, View
+from .statements import law_fact
+
+__all__ = ["view"]
+
+#: Covariances with more entries than this are given by their trace.
+LARGEST = 9
+
+
+def view(result: TokenRun) -> View:
+    """Put a run of tokens into words."""
+    p = result.problem
+    return View(
+        title=p.name or f"{p.count} tokens, dimension {p.schedule.dim}",
+        verdict=result.status.name,
+        good=result.answered,
+        headline=_headline(result),
+        facts=tuple(_facts(result)),
+        statement=tuple(_statement(result)),
+        captions={
+            "path": (
+                "Some of the tokens at the start, half-way and at the end; ellipses hold one and "
+                "two standard deviations of all tokens."
+            )
+        },
+        tables=(_moments(result),),
+    )
+
+
+def _headline(result: TokenRun) -> str:
+    p = result.problem
+    if result.status is not Status.SUCCESS:
+        return f"{result.status.value} It got to t = {number(float(result.times[-1]))}."
+    way = "flow" if p.layers is None else f"network of {count(p.layers, 'layer')}"
+    return (
+        f"{p.count} softmax tokens follow the {way} up to the horizon {number(p.horizon)}: total "
+        f"variance {_variance(result, 0)} at the start, {_variance(result, -1)} at the end."
+    )
+
+
+def _variance(result: TokenRun, i: int) -> str:
+    return number(float(np.trace(result.covariances[i])))
+
+
+def _facts(result: TokenRun) -> list[Fact]:
+    p = result.problem
+    moved = float(np.linalg.norm(result.means[-1] - result.means[0]))
+    steps = count(result.steps, "step" if p.layers is None else "layer")
+    return [
+        Fact("status", f"{result.status.name}: {result.status.value}"),
+        Fact("reached", f"t = {number(float(result.times[-1]))} of {number(p.horizon)}"),
+        Fact("total variance", f"{_variance(result, 0)} → {_variance(result, -1)}"),
+        Fact("mean moved by", number(moved)),
+        Fact(
+            "work",
+            f"{steps}, {count(result.evaluations, 'evaluation')}, {duration(result.seconds)}",
+        ),
+    ]
+
+
+def _statement(result: TokenRun) -> list[Fact]:
+    p = result.problem
+    form = "flow (continuous depth)"
+    if p.layers is not None:
+        form = f"{count(p.layers, 'residual layer')} of step {number(p.horizon / p.layers)}"
+    facts = [
+        Fact("question", "move every token by softmax attention over all tokens"),
+        Fact("tokens", f"{p.count}, of dimension {p.schedule.dim}"),
+        Fact("horizon", number(p.horizon)),
+        Fact("model", form),
+    ]
+    if p.start is None:
+        return [*facts, Fact("start", "tokens that were given")]
+    ways = [
+        word
+        for word, used in (("antithetic", p.antithetic), ("moment-matched", p.moment_matched))
+        if used
+    ]
+    drawn = f"drawn {' and '.join(ways) or 'independently'}"
+    seed = "" if p.seed is None else f", seed {p.seed}"
+    return [*facts, Fact("draw", drawn + seed), law_fact("start", p.start)]
+
+
+def _moments(result: TokenRun) -> Table:
+    small = result.problem.schedule.dim**2 <= LARGEST
+    rows = []
+    for t, mean, S in zip(result.times, result.means, result.covariances, strict=True):
+        if small:
+            cells = (matrix(mean), matrix(S))
+        else:
+            cells = (number(float(np.linalg.norm(mean)), 4), number(float(np.trace(S)), 4))
+        rows.append((number(float(t)), *cells))
+    header = ("mean", "covariance") if small else ("|mean|", "total variance")
+    return Table("Moments of the tokens in time", ("t", *header), tuple(rows))
