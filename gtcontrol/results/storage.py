@@ -63,7 +63,7 @@ def save(result: Result, directory: str | PathLike[str]) -> Path:
 
 
 def load(directory: str | PathLike[str]) -> Result:
-    """Restore a result that :meth:`Result.save` (or ``gtcontrol run``) has written.
+    """Restore a result that ``result.save(directory)`` (or ``gtcontrol run``) has written.
 
     Parameters
     ----------

@@ -1,0 +1,52 @@
+"""Draw the figures of these pages, with the package's own pictures of its own problems.
+
+    python docs/draw_figures.py
+
+Look at each one before committing it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PIL import Image
+
+from gtcontrol.cli import kinds
+from gtcontrol.problem import zoo
+from gtcontrol.progress import silent
+
+FOLDER = Path(__file__).parent / "figures"
+
+#: Problem of the zoo -> its pictures that these pages show.
+WANTED = {
+    "steer-planar": {
+        "path": "steer-planar-path.png",
+        "controls": "steer-planar-controls.png",
+        "tokens": "steer-planar-tokens.png",
+    },
+    "simulate-same-signs": {"covariance": "simulate-same-signs-covariance.png"},
+    "steer-minimum-time": {"controls": "steer-minimum-time-controls.png"},
+    "reach-rank-mismatch": {"laws": "reach-rank-mismatch-laws.png"},
+}
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    for name, pictures in WANTED.items():
+        path = zoo.path(name)
+        result = kinds.prepare(kinds.read(path), path).run(silent)
+        figures = result.plot()
+        for figure, file in pictures.items():
+            figures[figure].savefig(FOLDER / file, dpi=110, metadata={"Software": None})
+            shrink(FOLDER / file)
+
+
+def shrink(path: Path) -> None:
+    """Keep 256 colours, which is plenty for lines and ellipses, and a third of the size."""
+    with Image.open(path) as image:
+        small = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    small.save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    main()
