@@ -9,8 +9,8 @@ import numpy as np
 from ..._check import Array
 from ...parameters import Parameters
 from ...schedule import Schedule
+from .decision import RANGE_TOLERANCE
 from .factorise import BIAS_TOLERANCE
-from .reachability import RANGE_TOLERANCE
 from .task import Refusal, Task
 
 __all__ = ["constant_attention"]

@@ -13,9 +13,9 @@ from ...parameters import Parameters
 from ...problem.definitions import SteeringProblem
 from ...schedule import Law, Schedule
 from ..reduction import reduce
+from .decision import covariances_agree
 from .nearest import off_range
 from .path import GaussianPath
-from .reachability import covariances_agree
 
 __all__ = ["Refusal", "Task"]
 

@@ -10,10 +10,10 @@ from ..._check import Array
 from ...gaussian import align
 from ...parameters import Parameters
 from ...schedule import Schedule
+from .decision import RANGE_TOLERANCE, decide
 from .geodesic import geodesic_law
 from .linear_maps import carry, spiral, stretch_between_ranges
 from .nearest import frame, split_range
-from .reachability import RANGE_TOLERANCE, broken_conditions
 from .task import Refusal, Task
 from .transport import TransportPath
 
@@ -30,7 +30,7 @@ def zero_bias(task: Task) -> Schedule | Refusal:
     """
     task = task.widened()
     letters = task.problem.controls.replace("b", "")
-    broken = broken_conditions(task.start, task.target, letters or "B")
+    broken = decide(task.start, task.target, letters).broken
     if broken:
         return Refusal(f"with b = 0 the target is out of reach. {broken[0]}")
     if not task.enabled("V"):
