@@ -22,7 +22,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
-myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
+myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 exclude_patterns = ["_build", "_extensions"]
@@ -39,8 +39,13 @@ nitpick_ignore_regex = [("py:class", r"(?!gtcontrol\.).*")]
 html_theme = "furo"
 html_title = f"gtcontrol {release}"
 html_math_renderer = "mathml"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 html_show_sphinx = False
+
+
+#: Docstrings of properties, which napoleon would split at their first colon.
+properties: dict[str, list[str]] = {}
 
 
 def escape_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -53,7 +58,14 @@ def escape_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: l
         )
         for line in lines
     ]
+    if what == "property":
+        properties[name] = list(lines)
+
+
+def restore(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    lines[:] = properties.get(name, lines)
 
 
 def setup(app: Any) -> None:
-    app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("autodoc-process-docstring", escape_bars, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", restore, priority=600)  # after it

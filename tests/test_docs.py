@@ -362,9 +362,8 @@ def test_every_function_and_test_of_the_equations_exists():
     count = 0
     for table in re.findall(r"(?m)^\|.*\n\|[-| :]+\n((?:\|.*\n)+)", text_of(page)):
         for line in table.splitlines():
-            formula, functions, proofs = cells(line)
-            assert formula
-            named = re.findall(r"`([\w.]+)`", functions)
+            equation, proofs = cells(line)
+            named = re.findall(r"`([\w.]+)`", equation)
             assert named, line
             for dotted in named:
                 assert callable(resolve(dotted)), dotted

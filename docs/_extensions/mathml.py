@@ -5,6 +5,7 @@ Docutils translates the TeX; what it cannot translate is a warning, and so fails
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -19,10 +20,14 @@ logger = logging.getLogger(__name__)
 def translate(node: Any, *, block: bool) -> str:
     """Return the formula of a node as MathML."""
     try:
-        return str(tex2mathml(node.astext(), as_block=block))
+        markup = str(tex2mathml(node.astext(), as_block=block))
     except (MathError, IndexError, SyntaxError) as error:
         logger.warning("cannot translate the formula %r: %s", node.astext(), error, location=node)
         return f"<code>{nodes.unescape(node.astext())}</code>"
+    # Bars are brackets here; browsers would space them like an operator between two terms.
+    return re.sub(
+        r"<mo[^>]*>([|‖∥])</mo>", r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', markup
+    )
 
 
 def inline(translator: Any, node: Any) -> None:
