@@ -179,7 +179,7 @@ def check_tokens(
         Draw pairs of opposite tokens; make the moments of the draw exact.
     rtol : float
         Relative tolerance of the integrator, per token.
-    observe : int or array
+    observe : int or (k,) array
         Number of times, or the times, at which clouds are kept.
     keep : int
         Number of tokens kept at these times, for pictures.

@@ -159,59 +159,16 @@ class Program:
         return ca.nlpsol("steer", "ipopt", {"x": w, "p": p, "f": f, "g": g}, settings)
 
     def _derivatives(self, w: Any, p: Any, f: Any, g: Any) -> dict[str, Any]:
-        form, n = self.form, self.form.intervals
+        n = self.form.intervals
         stages, last, per, common = self._split(w, p)
-        shared = ca.repmat(common, 1, n)
+        point = stages, last, per, common, ca.repmat(common, 1, n)
         gradient, ends, paths, hessian = stage_blocks(self._stage)
         end_gradient, end_rows, end_hessian = terminal_blocks(self._terminal)
-        body = n * form.stage_size
-
-        slopes = ca.vec(gradient.map(n)(stages, per, shared))
+        slopes = ca.vec(gradient.map(n)(stages, per, point[-1]))
         grad = ca.vertcat(slopes, end_gradient(last, common))
-
-        gap_tops, row_tops, end_top = self._tops()
-        identity: list[tuple[int, int]] = []
-        for k, top in enumerate(gap_tops):
-            identity += [(top + i, (k + 1) * form.stage_size + i) for i in range(form.node_size)]
-        first = gap_tops[0] + form.node_size
-        identity += [(first + i, i) for i in range(form.state_size)]
-        jacobian = lay_out(
-            (g.numel(), form.variables),
-            [
-                LaidOut(
-                    ends,
-                    ca.vec(ends.function.map(n)(stages, per, shared)),
-                    stage_places(form, gap_tops),
-                ),
-                LaidOut(
-                    paths,
-                    ca.vec(paths.function.map(n)(stages, per, shared)),
-                    stage_places(form, row_tops),
-                ),
-                LaidOut(end_rows, end_rows.function(last, common), ((end_top, body),)),
-            ],
-            identity,
-        )
-
+        jacobian = self._jacobian(point, ends, paths, end_rows)
         lam_f, lam_g = ca.MX.sym("lam_f"), ca.MX.sym("lam_g", g.numel())
-        lam_ends = ca.horzcat(*[lam_g[top : top + form.node_size] for top in gap_tops])
-        lam_rows = ca.horzcat(*[lam_g[top : top + self._path_rows] for top in row_tops])
-        curvature = hessian.function.map(n)(
-            stages, per, shared, ca.repmat(lam_f, 1, n), lam_ends, lam_rows
-        )
-        diagonal = [k * form.stage_size for k in range(n)]
-        hess = lay_out(
-            (form.variables, form.variables),
-            [
-                LaidOut(hessian, ca.vec(curvature), stage_places(form, diagonal)),
-                LaidOut(
-                    end_hessian,
-                    end_hessian.function(last, common, lam_f, lam_g[end_top:]),
-                    ((body, body),),
-                ),
-            ],
-            [],
-        )
+        hess = self._hessian(point, hessian, end_hessian, lam_f, lam_g)
         return {
             "grad_f": ca.Function("nlp_grad_f", [w, p], [f, grad], ["x", "p"], ["f", "grad_f_x"]),
             "jac_g": ca.Function("nlp_jac_g", [w, p], [g, jacobian], ["x", "p"], ["g", "jac_g_x"]),
@@ -223,6 +180,65 @@ class Program:
                 ["hess_gamma_x_x"],
             ),
         }
+
+    def _jacobian(self, point: Any, ends: Any, paths: Any, end_rows: Any) -> Any:
+        form, n = self.form, self.form.intervals
+        stages, last, per, common, shared = point
+        gap_tops, row_tops, end_top = self._tops()
+        rows = end_top + form.terminal_size
+        identity: list[tuple[int, int]] = []
+        for k, top in enumerate(gap_tops):
+            identity += [(top + i, (k + 1) * form.stage_size + i) for i in range(form.node_size)]
+        first = gap_tops[0] + form.node_size
+        identity += [(first + i, i) for i in range(form.state_size)]
+        return lay_out(
+            (rows, form.variables),
+            [
+                LaidOut(
+                    ends,
+                    ca.vec(ends.function.map(n)(stages, per, shared)),
+                    stage_places(form, gap_tops),
+                ),
+                LaidOut(
+                    paths,
+                    ca.vec(paths.function.map(n)(stages, per, shared)),
+                    stage_places(form, row_tops),
+                ),
+                LaidOut(
+                    end_rows,
+                    end_rows.function(last, common),
+                    ((end_top, n * form.stage_size),),
+                ),
+            ],
+            identity,
+        )
+
+    def _hessian(self, point: Any, hessian: Any, end_hessian: Any, lam_f: Any, lam_g: Any) -> Any:
+        form, n = self.form, self.form.intervals
+        stages, last, per, common, shared = point
+        gap_tops, row_tops, end_top = self._tops()
+        lam_ends = ca.horzcat(*[lam_g[top : top + form.node_size] for top in gap_tops])
+        lam_rows = ca.horzcat(*[lam_g[top : top + self._path_rows] for top in row_tops])
+        curvature = hessian.function.map(n)(
+            stages, per, shared, ca.repmat(lam_f, 1, n), lam_ends, lam_rows
+        )
+        body = n * form.stage_size
+        return lay_out(
+            (form.variables, form.variables),
+            [
+                LaidOut(
+                    hessian,
+                    ca.vec(curvature),
+                    stage_places(form, [k * form.stage_size for k in range(n)]),
+                ),
+                LaidOut(
+                    end_hessian,
+                    end_hessian.function(last, common, lam_f, lam_g[end_top:]),
+                    ((body, body),),
+                ),
+            ],
+            [],
+        )
 
     def _tops(self) -> tuple[list[int], list[int], int]:
         """First row of each interval's continuity and path rows, and of the terminal set."""
