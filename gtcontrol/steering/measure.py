@@ -76,7 +76,7 @@ def cost_along(cost: Cost, schedule: Schedule, trajectory: Trajectory) -> float:
                     mean_rate, factor_rate = rates(mean, factor, p.A, p.heads, p.b)
                     value += kinetic * float(np.sum(mean_rate**2) + np.sum(factor_rate**2))
                 total += weight * half * value
-    return total
+    return float(total)
 
 
 def _inner(x: Array, basis: Array | None) -> Array:

@@ -87,8 +87,8 @@ def steer(
     initial : Steering, optional
         An earlier plan from which the solver starts (instead of several starts).
     starts : int, optional
-        Number of starts of the solver; the best result is kept.  By default 4, or 2 when the
-        program is large.
+        Number of starts of the solver; the best result is kept.  By default 12 when the program
+        is small, and down to 2 when it is large.
     intervals : int
         Collocation intervals of the first mesh.
     solver : {"auto", "ipopt", "fatrop"}
