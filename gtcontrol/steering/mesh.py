@@ -35,7 +35,7 @@ def with_intervals(instance: Instance, count: int) -> Instance:
 def first_mesh(course: Course, instance: Instance) -> Array:
     """Uniform, or finer where the generator of the course is many times its mean."""
     intervals = instance.form.intervals
-    grid = np.linspace(0.0, 1.0, 20 * intervals + 1)
+    grid = np.linspace(0.0, 1.0, 4 * intervals + 1)
     states = [course.at(float(tau)) for tau in grid]
     speeds = np.array([_speed(s.factor, s.factor_rate, s.mean_rate) for s in states])
     if not speeds.max() > STEEP * speeds.mean():
