@@ -337,8 +337,14 @@ def test_a_reader_that_stops_early_is_no_error():
         "'show', 'steer-planar'], stdout=subprocess.PIPE, stderr=subprocess.PIPE); "
         "p.stdout.close(); print(p.stderr.read().decode())"
     )
+    buffered = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env=buffered,
     )
     assert done.stdout.strip() == ""
 

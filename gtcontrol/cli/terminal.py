@@ -16,6 +16,8 @@ __all__ = ["complain", "progress_bar", "say", "warnings_on_one_line"]
 def say(text: str) -> None:
     """Print to standard output."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    # A reader that has gone is noticed here, where it is handled, and not when Python ends.
+    sys.stdout.flush()
 
 
 def complain(text: str) -> None:
