@@ -16,7 +16,7 @@ from gtcontrol.field import rates
 from gtcontrol.problem.definitions import ReachabilityProblem, SteeringProblem
 from gtcontrol.results.reachability import Reachability
 from gtcontrol.results.steering import Attempt, Violation
-from gtcontrol.results.storage import to_json
+from gtcontrol.results.writing import to_json
 from gtcontrol.status import Status
 from tests.strategies import orthogonal
 from tests.test_simulation import LAW, general, interrupt_after

@@ -9,7 +9,7 @@ from ..problem import zoo
 from ..problem.expectations import Finding
 from ..problem.messages import located, one_line
 from ..results.base import Result
-from ..results.storage import to_json
+from ..results.writing import to_json
 from ..status import Status
 from . import kinds
 from .group import ANSWERED, UNANSWERED

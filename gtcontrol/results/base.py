@@ -8,14 +8,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .._check import Array
+from .plain import Arrays
+from .writing import save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Arrays", "Result"]
-
-Arrays = dict[str, Array]
 
 
 class Result(ABC):
@@ -53,8 +52,6 @@ class Result(ABC):
 
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write ``result.json`` and ``result.npz`` into `directory`; see :func:`gtcontrol.load`."""
-        from .storage import save
-
         return save(self, directory)
 
 

@@ -9,8 +9,7 @@ from ..errors import ResultFileInvalid
 from ..gaussian import Gaussian
 from ..problem.bounds import Bounds
 from ..problem.costs import ControlEnergy, Cost, KineticEnergy, MinimumTime
-from .base import Arrays
-from .plain import plain, read_array, restore
+from .plain import Arrays, plain, read_array, restore
 
 __all__ = [
     "pack_bounds",

@@ -9,9 +9,11 @@ from typing import Any
 
 from .._check import Array
 from ..errors import ResultFileInvalid
-from .base import Arrays
 
-__all__ = ["pack_plain", "plain", "read_array", "restore"]
+__all__ = ["Arrays", "pack_plain", "plain", "read_array", "restore"]
+
+#: Named arrays of a saved result.
+Arrays = dict[str, Array]
 
 _PLAIN = (bool, int, float, str)
 

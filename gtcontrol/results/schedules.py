@@ -12,8 +12,7 @@ from .._check import Array
 from ..errors import ResultFileInvalid
 from ..parameters import Parameters
 from ..schedule import Law, Piece, Schedule
-from .base import Arrays
-from .plain import read_array
+from .plain import Arrays, read_array
 
 __all__ = ["pack_schedule", "unpack_schedule"]
 

@@ -1,27 +1,24 @@
-"""Saving and loading of results: one JSON file for values, one NPZ file for arrays."""
+"""Loading of saved results of every kind."""
 
 from __future__ import annotations
 
 import json
-import math
 import zipfile
 import zlib
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ..errors import OutputFailure, ResultFileInvalid
+from ..errors import ResultFileInvalid
 from .base import Result
 from .reachability import Reachability
 from .steering import Steering
 from .tokens import TokenRun
 from .trajectory import Trajectory
+from .writing import FORMAT
 
-__all__ = ["load", "save", "to_json"]
-
-FORMAT = 1
+__all__ = ["load"]
 
 # What the readers of JSON, ZIP and NPY files raise for damaged ones.
 _DAMAGED = (
@@ -39,27 +36,6 @@ _DAMAGED = (
 _KINDS: dict[str, type[Result]] = {
     made.kind: made for made in (Trajectory, Steering, Reachability, TokenRun)
 }
-
-
-def to_json(result: Result) -> str:
-    """Plain values of a result as strict JSON: infinity and nan become strings."""
-    values, _ = result.pack()
-    document = {"format": FORMAT, "kind": result.kind, "answered": result.answered, **values}
-    return json.dumps(_encode(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def save(result: Result, directory: str | PathLike[str]) -> Path:
-    """Write ``result.json`` and ``result.npz`` into `directory`, which is made if need be."""
-    folder = Path(directory)
-    _, arrays = result.pack()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "result.npz").open("wb") as stream:
-            np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
-        (folder / "result.json").write_text(to_json(result), encoding="utf-8")
-    except OSError as error:
-        raise OutputFailure(f"cannot write the result into {folder}: {error.strerror}.") from None
-    return folder
 
 
 def load(directory: str | PathLike[str]) -> Result:
@@ -106,15 +82,3 @@ def load(directory: str | PathLike[str]) -> Result:
         ) from None
     except (ValueError, TypeError, AttributeError, IndexError) as error:
         raise ResultFileInvalid(f"the saved result in {folder} is damaged: {error}") from None
-
-
-def _encode(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _encode(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_encode(item) for item in value]
-    if isinstance(value, np.generic):
-        return _encode(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
