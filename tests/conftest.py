@@ -4,7 +4,7 @@ import os
 
 # The matrices of the tests are small: threads of the linear algebra library only wait for
 # each other.  Both must be set before NumPy or Matplotlib is imported.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ.get("OPENBLAS_NUM_THREADS") or "1"
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import hypothesis
