@@ -138,6 +138,19 @@ def test_attention_is_used_where_it_pays():
     assert np.linalg.norm(with_attention.schedule(0.5).V) > 0.05
 
 
+def test_a_start_without_attention_is_a_saddle_if_there_is_no_mean():
+    # V S B has zero derivative in V and in B at V = B = 0; with a mean, V also acts through V m.
+    start, target = pair(2, 2, 5, centred=True)
+    stuck = gt.steer(start, target, initial=gt.steer(start, target, controls="Ab"))
+    assert stuck.status is gt.Status.SUCCESS
+    assert not any(stuck.schedule(t).V.any() for t in np.linspace(0, 1, 9))
+    plan = gt.steer(start, target)
+    assert plan.cost < 0.9 * stuck.cost
+    start, target = pair(2, 2, 5)
+    escaped = gt.steer(start, target, initial=gt.steer(start, target, controls="Ab"))
+    assert escaped.schedule(0.5).V.any()
+
+
 def test_only_A_moves_mean_and_covariance_together():
     L0, L1 = np.diag([1.0, 2.0]), np.diag([3.0, 0.5])
     a = np.array([1.0, 1.0])
