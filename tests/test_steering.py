@@ -441,10 +441,13 @@ def test_ctrl_c_keeps_the_best_plan():
 
 def test_a_signal_stops_the_native_solver():
     start, target = pair(4, 4, 21)
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    plan = gt.steer(start, target, solver="ipopt", starts=200)
-    timer.cancel()
+    timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))
+
+    def progress(fraction, text):
+        if text.startswith("start 2 "):
+            timer.start()
+
+    plan = gt.steer(start, target, solver="ipopt", starts=200, progress=progress)
     assert plan.status is gt.Status.INTERRUPTED
     assert plan.replay_error <= 1e-5
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

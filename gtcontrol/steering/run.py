@@ -8,6 +8,7 @@ import time
 import numpy as np
 
 from .. import _check
+from .._interrupt import Interruption
 from .._threads import single_threaded
 from ..errors import IllPosedProblem, InvalidMethod, InvalidShape, OutOfScale
 from ..gaussian import Gaussian
@@ -88,7 +89,7 @@ def steer(
         An earlier plan from which the solver starts (instead of several starts).
     starts : int, optional
         Number of starts of the solver; the best result is kept.  By default 12 when the program
-        is small, and down to 2 when it is large.
+        is small, and down to 2 when it is large; twice as many with attention.
     intervals : int
         Collocation intervals of the first mesh.
     solver : {"auto", "ipopt", "fatrop"}
@@ -359,7 +360,8 @@ def _optimal(
     closed = _closed_form(problem, settings, began)
     if closed is not None and closed.gap <= PROVED_GAP:
         return closed  # meets the lower bound: no solver can do better
-    outcome = solve(problem, reduction, settings, initial, progress)
+    with Interruption() as interruption:
+        outcome = solve(problem, reduction, settings, initial, progress, interruption)
     if outcome is None:
         # Interrupted before any solve ended: the exact plan is the best that there is.
         if closed is None:

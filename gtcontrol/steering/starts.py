@@ -23,6 +23,9 @@ STARTS = ((700, 12), (1500, 8), (3000, 4))
 #: ... and for larger ones.
 FEWEST_STARTS = 2
 
+#: With attention there are more local minima, and so many times the starts.
+ATTENTION_FACTOR = 2
+
 
 def courses(
     instance: Instance, count: int | None, seed: int, initial: Steering | None
@@ -39,11 +42,15 @@ def courses(
 
 def _default_count(instance: Instance) -> int:
     size = instance.form.variables
-    return next((count for largest, count in STARTS if size <= largest), FEWEST_STARTS)
+    count = next((count for largest, count in STARTS if size <= largest), FEWEST_STARTS)
+    return count * (ATTENTION_FACTOR if {"V", "B"} <= set(instance.form.controls) else 1)
 
 
 def _course(i: int, ends: Ends, enabled: str, rng: np.random.Generator) -> Course:
-    """Course number i: geodesics, then reversed, bent and rotated ones in turn."""
+    """Course number i: the geodesic, then rotated, reversed and bent ones in turn.
+
+    With attention, reversed directions converge slowly and win seldom, so they are rarer.
+    """
     d, r = ends.first_factor.shape
     attention = {"V", "B"} <= set(enabled)
     mixed = attention and "A" in enabled
@@ -53,13 +60,14 @@ def _course(i: int, ends: Ends, enabled: str, rng: np.random.Generator) -> Cours
     shape = i if not attention else i // 2
     # In full rank the sign of det L is kept, so that directions reverse in pairs only.
     step = 1 if r < d else 2
+    reverse = shape % 6 == 3 if attention else shape % 3 == 2
     if shape == 0:
         name = "geodesic"
-    elif shape % 3 == 1:
-        name, turn = "rotated geodesic", 0.6
-    elif shape % 3 == 2 and ends.pinned is None and r >= step:
+    elif reverse and ends.pinned is None and r >= step:
         name, detour = "reversed geodesic", 0.3
         flip = step * (1 + shape // 3 % (r // step))
+    elif shape % 2 == 1:
+        name, turn = "rotated geodesic", 0.6
     else:
         name, detour = "bent geodesic", 0.3
     name += (", split" if share else "") + (", perturbed" if noise else "")

@@ -64,7 +64,7 @@ horizon = 1.0
 controls = "AVBb"            # the enabled parameters, any subset of A, V, B and b
 # method = "optimal"         # or a construction in closed form, e.g. "transport"
 # solver = "auto"            # or "ipopt", "fatrop"
-# starts = 4                 # how many starts of the solver; the best plan is kept
+# starts = 8                 # how many starts of the solver (by default: by size)
 # intervals = 20             # mesh of the solver; refined until the replay arrives
 # refinements = 3
 # max_iterations = 500
@@ -112,7 +112,7 @@ class SteerTable(Table):
     cost: CostTable | None = None
     bounds: BoundsTable = BoundsTable()
     solver: Literal["auto", "ipopt", "fatrop"] = "auto"
-    starts: Count = 4
+    starts: Count | None = None
     intervals: Count = 20
     tolerance: Positive = 1e-8
     replay_tolerance: Positive = 1e-5
