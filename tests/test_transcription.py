@@ -15,6 +15,10 @@ FORMS = {
     "free time": Form(2, 1, True, False, "Ab", 3, 1, True),
     "image": Form(3, 2, False, True, "A", 2, 2, False),
     "mean alone": Form(2, 0, True, False, "V", 2, 2, False),
+    "midpoint": Form(2, 2, True, False, "AVBb", 3, 1, False, stages=1),
+    "midpoint, bounded": Form(3, 2, True, False, "AVBb", 2, 1, False, "Vb", True, True, stages=1),
+    "midpoint, free time": Form(2, 1, True, False, "Ab", 3, 1, True, stages=1),
+    "midpoint, image": Form(3, 2, False, True, "A", 2, 1, False, stages=1),
 }
 
 

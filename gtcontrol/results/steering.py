@@ -25,7 +25,10 @@ from .schedules import pack_schedule, unpack_schedule
 from .tokens import TokenCheck
 from .trajectory import Trajectory
 
-__all__ = ["Attempt", "Steering", "Violation"]
+__all__ = ["SET_ASIDE", "Attempt", "Steering", "Violation"]
+
+#: Outcome of a start that was given up early, because others promised to cost less.
+SET_ASIDE = "set aside"
 
 #: Points at which each step of the replay is searched for the smallest eigenvalue, unless the
 #: factors of all steps together have more entries than the limit.
@@ -153,7 +156,9 @@ class Steering(Result):
         lines = [f"{self.status.name}: {self.status.value}"]
         if self.attempts:
             good = sum(a.converged for a in self.attempts)
-            lines.append(f"{good} of {len(self.attempts)} attempts of the solver converged:")
+            aside = sum(a.outcome == SET_ASIDE for a in self.attempts)
+            early = f", {aside} were set aside early" if aside else ""
+            lines.append(f"{good} of {len(self.attempts)} attempts of the solver converged{early}:")
             lines += [
                 f"  {a.start} start, {a.intervals} intervals, {a.solver}: {a.outcome} after "
                 f"{a.iterations} iterations, cost {a.cost:.6g}"

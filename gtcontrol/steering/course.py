@@ -5,6 +5,7 @@ Everything is in the scaled units of the solver, with time running from 0 to 1.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,18 +17,23 @@ from ..gaussian import align
 from ..results.steering import Steering
 from .scaling import Units
 
-__all__ = ["Course", "Ends", "State", "from_plan", "straight"]
+__all__ = ["Course", "Ends", "State", "Variation", "from_plan", "straight"]
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Factor, mean and their rates at one time, and the controls by letter."""
+    """Factor, mean and their rates at one time, and the controls by letter when asked for."""
 
     factor: Array
     mean: Array
     factor_rate: Array
     mean_rate: Array
-    controls: dict[str, Array]
+    make_controls: Callable[[], dict[str, Array]]
+
+    @functools.cached_property
+    def controls(self) -> dict[str, Array]:
+        """Controls by letter."""
+        return self.make_controls()
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,22 +56,11 @@ class Ends:
     pinned: tuple[Array, Array] | None = None
 
 
-def straight(
-    name: str,
-    ends: Ends,
-    enabled: str,
-    rng: np.random.Generator,
-    *,
-    turn: float = 0.0,
-    flip: int = 0,
-    detour: float = 0.0,
-    share: float = 0.0,
-    noise: float = 0.0,
-    time: float = 1.0,
-) -> Course:
-    """Straight line in (factor, mean): the transport geodesic if nothing else is asked for.
+@dataclass(frozen=True)
+class Variation:
+    """How a start departs from the transport geodesic.
 
-    Parameters
+    Attributes
     ----------
     turn : float
         Size of a random rotation of the target factor's columns, away from the aligned ones.
@@ -79,30 +74,65 @@ def straight(
         Part of the motion that is given to attention when A is enabled too.  With V = B = 0
         the derivative in V and in B vanishes, so a solver started there never sees them.
     noise : float
-        Size of random entries added to V and B, for the same reason.
+        Size of random entries added to A, V and B, for the same reason.
+    rest : bool
+        Whether A, V and B begin with nothing but the noise, so that the solver chooses them.
+    signs : tuple of (d,) arrays
+        Signs before and after a time ``switch``: attention acts along the principal axes of
+        the covariance with these signs.  (V, B) and (V G, G B) with G² = I and G S = S G move
+        the covariance alike, but not the mean, so each choice leads to minima of its own.
+    switch : float
+        Time, from 0 to 1, at which the signs change.
     """
+
+    turn: float = 0.0
+    flip: int = 0
+    detour: float = 0.0
+    share: float = 0.0
+    noise: float = 0.0
+    rest: bool = False
+    signs: tuple[Array, Array] | None = None
+    switch: float = 1.0
+
+
+def straight(
+    name: str, ends: Ends, enabled: str, rng: np.random.Generator, variation: Variation
+) -> Course:
+    """Straight line in (factor, mean), varied: the transport geodesic if nothing is."""
+    v = variation
     L0, m0, m1 = ends.first_factor, ends.first_mean, ends.last_mean
     L1 = _aligned(ends)
     r = L0.shape[1]
-    if turn and r > 1:
-        L1 = L1 @ _random_rotation(r, turn, rng, ends)
-    if flip:
+    if v.turn and r > 1:
+        L1 = L1 @ _random_rotation(r, v.turn, rng, ends)
+    if v.flip:
         _, Z = np.linalg.eigh(L0.T @ L1)  # ascending: least overlap first
-        L1 = L1 @ (np.eye(r) - 2 * Z[:, :flip] @ Z[:, :flip].T)
+        L1 = L1 @ (np.eye(r) - 2 * Z[:, : v.flip] @ Z[:, : v.flip].T)
     d = m0.size
-    bend = _bend(L0, L1, detour, rng) if detour else np.zeros_like(L0)
-    jitter = {c: noise * rng.standard_normal((d, d)) for c in "VB" if c in enabled}
+    bend = _bend(L0, L1, v.detour, rng) if v.detour else np.zeros_like(L0)
+    jitter = {c: v.noise * rng.standard_normal((d, d)) for c in "AVB" if c in enabled}
     mean_rate = m1 - m0
 
     def at(tau: float) -> State:
         L, m = (1 - tau) * L0 + tau * L1 + tau * (1 - tau) * bend, (1 - tau) * m0 + tau * m1
         factor_rate = L1 - L0 + (1 - 2 * tau) * bend
-        controls = _split(L, m, factor_rate, mean_rate, enabled, share)
-        for c, extra in jitter.items():
-            controls[c] = controls[c] + extra
+
+        def controls() -> dict[str, Array]:
+            if v.rest:
+                made = {c: np.zeros((d, d)) for c in enabled if c != "b"}
+                if "b" in enabled:
+                    made["b"] = mean_rate.copy()
+            else:
+                made = _split(L, m, factor_rate, mean_rate, enabled, v.share)
+            if v.signs is not None:
+                _sign(made, L, m, v.signs[0 if tau < v.switch else 1])
+            for c, extra in jitter.items():
+                made[c] = made[c] + extra
+            return made
+
         return State(L, m, factor_rate, mean_rate, controls)
 
-    return Course(name, at, time)
+    return Course(name, at)
 
 
 def from_plan(
@@ -137,7 +167,7 @@ def from_plan(
             inner(m) / units.length,
             rates[0] * old / units.length,
             rates[1] * old / units.length,
-            made,
+            lambda: made,
         )
 
     return Course("earlier plan", at, old / units.time)
@@ -176,6 +206,16 @@ def _bend(L0: Array, L1: Array, size: float, rng: np.random.Generator) -> Array:
     last = np.linalg.norm(L1 @ Zt.T, axis=0)
     G = rng.standard_normal(L0.shape) / np.sqrt(L0.shape[0])
     return np.asarray(4.0 * size * (G * np.sqrt(sigma * last)) @ Zt)
+
+
+def _sign(controls: dict[str, Array], L: Array, m: Array, signs: Array) -> None:
+    """Give attention a sign along each principal axis of the covariance."""
+    _, axes = np.linalg.eigh(L @ L.T)
+    G = (axes * signs) @ axes.T
+    V = controls["V"] @ G
+    if "b" in controls:
+        controls["b"] = controls["b"] + (controls["V"] - V) @ m
+    controls["V"], controls["B"] = V, G @ controls["B"]
 
 
 def _split(

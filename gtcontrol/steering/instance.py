@@ -138,9 +138,11 @@ class Instance:
                 parts += [self._clip(c, u[c]).ravel("F") for c in form.controls]
             parts.append(self._slack(state.factor))
             # dL/dt = (dL/dtau)/T in the units of a free horizon
-            parts += [
-                self._rates(s.factor_rate / course.time, s.mean_rate / course.time) for s in inner
-            ]
+            if form.stages == 2:
+                parts += [
+                    self._rates(s.factor_rate / course.time, s.mean_rate / course.time)
+                    for s in inner
+                ]
         return np.concatenate(parts)
 
     def solution(self, unknowns: Array, widths: Array, cost: float) -> Solution:
@@ -151,11 +153,16 @@ class Instance:
         nodes = np.concatenate(
             [stages[:, : form.node_size], unknowns[None, n * form.stage_size :]], axis=0
         )
+        time = float(nodes[-1, form.state_size]) if form.free_time else 1.0
         factors, means = self._states(nodes[:, : form.state_size])
         inner = stages[:, form.node_size :]
         width = form.points * form.control_size
         points = inner[:, :width].reshape(n, form.points, form.control_size)
-        slopes = inner[:, width + form.slack_size :].reshape(n, 2, form.state_size)
+        if form.stages == 2:
+            slopes = inner[:, width + form.slack_size :].reshape(n, 2, form.state_size)
+        else:
+            steps = np.diff(nodes[:, : form.state_size], axis=0)
+            slopes = np.repeat((steps / (widths[:, None] * time))[:, None], 2, axis=1)
         factor_rates, mean_rates = self._states(slopes, rate=True)
         controls, offset = {}, 0
         for c in form.controls:
@@ -166,7 +173,6 @@ class Instance:
                 piece if c == "b" else np.swapaxes(piece.reshape(n, form.points, d, d), 2, 3)
             )
             offset += size
-        time = float(nodes[-1, form.state_size]) if form.free_time else 1.0
         return Solution(
             widths, factors, means, factor_rates, mean_rates, controls, time, cost, unknowns
         )

@@ -83,6 +83,10 @@ def _small_correction(old: _Panel, new: _Panel) -> bool:
     return True
 
 
+#: Below these sizes, relative to the whole, a correction fades out instead of dividing by zero.
+SINGULAR, CROSSING = 1e-3, 0.02
+
+
 @dataclass(frozen=True, eq=False)
 class _Panel:
     """Path and controls on one interval, in scaled units and path time.
@@ -122,27 +126,54 @@ class _Panel:
             made[c] = u[0] if u.shape[0] == 1 else np.tensordot(values, u, 1)
         A, V, B, b = (made[c] for c in "AVBb")
         got_mean, got = rates(m, L, A, ((V, B, None),), b)
-        defect, seen = factor_rate - got, L
-        if self.mover == "V":
-            seen = L @ (L.T @ (B @ L))
-        if self.carry_mean:
-            acted = m if self.mover == "A" else m + L @ (L.T @ (B @ m))
-            defect = np.column_stack([defect, mean_rate - got_mean])
-            seen = np.column_stack([seen, acted])
+        defect = factor_rate - got
         if self.mover == "A" and self.correct_bias:
             # A and b share the defect so that w_A |A|² + w_b |b|² is least
             row = np.append(np.zeros(L.shape[1]), self.bias_scale)
             defect = np.column_stack([defect, mean_rate - got_mean])
             joint = defect @ np.linalg.pinv(np.vstack([np.column_stack([L, m]), row]))
             return A + joint[:, :-1], V, B, b + self.bias_scale * joint[:, -1]
-        if self.mover == "A":
-            A = A + defect @ np.linalg.pinv(seen)
-        elif self.mover == "V":
-            V = V + defect @ np.linalg.pinv(seen)
+        if self.mover:
+            inverse, acted = np.linalg.pinv(L), m
+            if self.mover == "V":  # V acts on L (LᵀBL) and on m + L (LᵀBm)
+                inverse = _tamed_inverse(L.T @ (B @ L), SINGULAR) @ inverse
+                acted = m + L @ (L.T @ (B @ m))
+            joint = defect @ inverse
+            if self.carry_mean:
+                joint = joint + _carry(mean_rate - got_mean - joint @ acted, acted, L)
+            A, V = (A + joint, V) if self.mover == "A" else (A, V + joint)
         if self.correct_bias:
             got_mean, _ = rates(m, L, A, ((V, B, None),), b)
             b = b + mean_rate - got_mean
         return A, V, B, b
+
+
+def _tamed_inverse(X: Array, size: float) -> Array:
+    """Pseudoinverse, but smooth and bounded where singular values pass through zero.
+
+    Singular values above a few times ``size`` |X| are inverted to rounding.
+    """
+    U, s, Wt = np.linalg.svd(X)
+    cut = (size * s[0]) ** 2 if s.size else 0.0
+    if cut == 0.0:
+        return np.zeros_like(X.T)
+    return np.asarray((Wt.T * (s / (s**2 + cut * np.exp(-(s**2) / cut)))) @ U.T)
+
+
+def _carry(defect: Array, acted: Array, L: Array) -> Array:
+    """Matrix that moves the mean by `defect` and leaves the range of L alone.
+
+    It divides by the distance of what it acts on from that range.  A path may cross the range,
+    where no matrix moves the one without the other: there the correction fades out, instead of
+    having a pole that no integrator would see.
+    """
+    Q, _ = np.linalg.qr(L)
+    away = acted - Q @ (Q.T @ acted)
+    square = float(away @ away)
+    cut = CROSSING**2 * float(acted @ acted + np.sum(L**2))
+    if cut == 0.0:
+        return np.zeros((acted.size, acted.size))
+    return np.outer(defect, away) / (square + cut * math.exp(-square / cut))
 
 
 def _physical(panel: _Panel, horizon: float, length: float) -> Law:

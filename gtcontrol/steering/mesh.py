@@ -11,25 +11,38 @@ from .._check import Array
 from .course import Course, State
 from .instance import Instance, Solution
 
-__all__ = ["along", "coarsened", "first_mesh", "refined_mesh", "with_intervals"]
+__all__ = ["along", "first_mesh", "first_program", "refined_mesh", "with_intervals"]
 
 #: The mesh of the starts has this part of the intervals asked for, but not fewer than four.
-COARSE = 0.4
+#: Attention alone changes its signs on the way, and a coarser mesh would miss when; where A
+#: takes over, that matters less.
+COARSE, COARSE_ATTENTION, COARSE_MIXED = 0.4, 0.35, 0.25
 
 #: Largest ratio of the generator's size to its mean for which the first mesh is uniform.
 STEEP = 3.0
 
 
-def coarsened(instance: Instance) -> Instance:
-    """The same problem on the mesh of the starts."""
-    count = max(4, math.ceil(COARSE * instance.form.intervals))
-    count = min(count, instance.form.intervals)
-    return with_intervals(instance, count)
+def first_program(instance: Instance, solver: str) -> Instance:
+    """The same problem on the mesh of the starts.
+
+    With controls constant on each interval the midpoint rule makes the smallest program that
+    tells the minima apart; fatrop needs the next node as an explicit function of this one.
+    """
+    form = instance.form
+    part = COARSE
+    if {"V", "B"} <= set(form.controls) and not instance.problem.bounds:
+        part = COARSE_MIXED if "A" in form.controls else COARSE_ATTENTION
+    count = min(max(4, math.ceil(part * form.intervals)), form.intervals)
+    stages = 1 if form.points == 1 and solver == "ipopt" else 2
+    return dataclasses.replace(
+        instance, form=dataclasses.replace(form, intervals=count, stages=stages)
+    )
 
 
 def with_intervals(instance: Instance, count: int) -> Instance:
-    """The same problem on another number of intervals."""
-    return dataclasses.replace(instance, form=dataclasses.replace(instance.form, intervals=count))
+    """The same problem on another number of intervals, with two stages each."""
+    form = dataclasses.replace(instance.form, intervals=count, stages=2)
+    return dataclasses.replace(instance, form=form)
 
 
 def first_mesh(course: Course, instance: Instance) -> Array:
@@ -81,7 +94,7 @@ def along(s: Solution, name: str) -> Course:
             (1 - theta) * s.means[k] + theta * s.means[k + 1],
             s.factor_rates[k].mean(axis=0) * s.time,
             s.mean_rates[k].mean(axis=0) * s.time,
-            controls,
+            lambda: controls,
         )
 
     return Course(name, at, s.time)

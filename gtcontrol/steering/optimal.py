@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import time
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from .._check import Array
 from .._interrupt import Interruption
 from ..problem.costs import MinimumTime
 from ..problem.definitions import SteeringProblem
@@ -20,10 +18,11 @@ from ..schedule import Schedule
 from ..simulation.run import simulate
 from ..status import Status
 from .course import Course
-from .instance import Instance, Solution, instance_of
+from .instance import Instance, instance_of
 from .law import schedule_of
 from .measure import cost_along, miss
-from .mesh import along, coarsened, first_mesh, refined_mesh, with_intervals
+from .mesh import along, first_mesh, first_program, refined_mesh, with_intervals
+from .race import Candidate, Search, Settings, race, solve_once, solver_name
 from .reduction import Reduction
 from .scaling import Units
 from .starts import courses, first_horizon
@@ -40,35 +39,21 @@ COST_TOLERANCE = 1e-4
 #: ... and by more than this, if its controls are smooth.
 SMOOTH_COST_TOLERANCE = 5e-7
 
+#: A cost that the last doubling of the mesh has changed by less than this has settled; larger
+#: programs than this many unknowns are not solved for that alone.
+SETTLED, LARGEST_SETTLED = 5e-4, 8000
+
 #: Costs that agree to this fraction belong to the same minimum.
 SAME = 1e-5
 
 #: Between the points of the mesh a bound on the covariance may be exceeded by this fraction.
 OVERSHOOT = 1e-3
 
-#: Tolerance of the starts, whose best are polished, and bound on their iterations.
-QUICK_TOLERANCE = 1e-6
-QUICK_ITERATIONS = 80
-
 #: Minima on the first mesh within this fraction of the best one are worth a finer look ...
 CLOSE = 0.02
 
-#: ... but not more of them than this.
-MOST_POLISHED = 4
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Numerical choices of a solve; see :func:`gtcontrol.steer`."""
-
-    starts: int | None
-    intervals: int
-    solver: str
-    tolerance: float
-    replay_tolerance: float
-    refinements: int
-    max_iterations: int
-    seed: int
+#: ... but not more of them than this, or than FEW if the program has many unknowns.
+MOST_POLISHED, FEW_POLISHED, MANY_UNKNOWNS = 8, 4, 1500
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,25 +74,6 @@ class Outcome:
     violations: tuple[Violation, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Candidate:
-    instance: Instance
-    solution: Solution
-    attempt: Attempt
-    parameters: Array
-    iterations: int
-
-
-@dataclass
-class _Search:
-    """What a search has found so far; it survives an interruption."""
-
-    interruption: Interruption
-    attempts: list[Attempt] = field(default_factory=list)
-    candidates: list[_Candidate] = field(default_factory=list)
-    failures: list[_Candidate] = field(default_factory=list)
-
-
 def solve(
     problem: SteeringProblem,
     reduction: Reduction,
@@ -121,142 +87,103 @@ def solve(
     if isinstance(problem.cost, MinimumTime):
         units = dataclasses.replace(units, time=first_horizon(problem, reduction, units))
     instance = instance_of(problem, reduction, units, settings.intervals)
-    search = _Search(interruption)
+    search = Search(interruption)
     tracks = list(courses(instance, settings.starts, settings.seed, initial))
-    coarse, quick = instance, settings
-    if initial is None:
-        coarse, quick = coarsened(instance), _quick(settings)
     try:
-        for i, course in enumerate(tracks):
-            progress(i / (len(tracks) + 1), f"start {i + 1} of {len(tracks)}: {course.name}")
-            _attempt(coarse, course, first_mesh(course, coarse), quick, search)
+        if initial is None:
+            rough = first_program(instance, solver_name(instance, settings))
+            race(rough, tracks, settings, search, progress)
+        else:
+            progress(0.0, f"start: {tracks[0].name}")
+            _from_course(instance, tracks[0], settings, search)
         if not search.candidates:
             _second_opinion(instance, tracks[0], settings, search)
     except KeyboardInterrupt:
         interruption.requested = True
     if interruption.requested and not search.candidates:
-        return None
+        # what was begun may serve: the correction of A or V makes it arrive
+        search.candidates += search.failures
+        if not search.candidates:
+            return None
     return _choose(search, settings, progress)
 
 
-def _quick(settings: Settings) -> Settings:
-    """Settings of the starts: what does not converge soon is left to the other starts."""
-    return dataclasses.replace(
-        settings,
-        tolerance=max(settings.tolerance, QUICK_TOLERANCE),
-        max_iterations=min(settings.max_iterations, QUICK_ITERATIONS),
-    )
-
-
-# -- one solve ---------------------------------------------------------------------------
-
-
-def _attempt(
-    instance: Instance,
-    course: Course,
-    widths: Array,
-    settings: Settings,
-    search: _Search,
-    spent: int = 0,
-) -> _Candidate | None:
-    """Solve from one course; a solved candidate is returned and kept.
-
-    `spent` are the iterations on coarser meshes that led to this course.
-    """
-    name = _solver_name(instance, settings)
-    solver = instance.program.solver(name, _options(name, settings))
-    p = instance.parameters(widths)
-    low, high = instance.variable_bounds()
-    row_low, row_high = instance.program.row_bounds()
-    w0 = instance.unknowns(course, widths)
-    began = time.perf_counter()
-    out = solver(x0=w0, p=p, lbx=low, ubx=high, lbg=row_low, ubg=row_high)
-    seconds = time.perf_counter() - began
-    stats = solver.stats()
-    w, cost = np.asarray(out["x"]).ravel(), float(out["f"])
-    converged = bool(stats["success"]) and bool(np.all(np.isfinite(w)))
-    solution = instance.solution(w, widths, cost)
-    if instance.form.free_time:
-        cost = instance.units.time * solution.time
-    attempt = Attempt(
-        start=course.name,
-        solver=name,
-        intervals=int(widths.size),
-        outcome=_outcome_name(stats),
-        converged=converged,
-        iterations=int(stats.get("iter_count", 0)),
-        cost=cost,
-        seconds=seconds,
-    )
-    search.attempts.append(attempt)
-    candidate = _Candidate(instance, solution, attempt, p, spent + attempt.iterations)
-    (search.candidates if converged else search.failures).append(candidate)
-    if search.interruption.requested:
-        raise KeyboardInterrupt  # the solver has swallowed it
-    return candidate if converged else None
-
-
-def _second_opinion(
-    instance: Instance, course: Course, settings: Settings, search: _Search
-) -> None:
+def _second_opinion(instance: Instance, course: Course, settings: Settings, search: Search) -> None:
     """When every start has failed, let ipopt try: it restores feasibility, or proves it gone."""
     chosen = "ipopt" if settings.solver == "auto" else settings.solver
+    _from_course(instance, course, dataclasses.replace(settings, solver=chosen), search)
+
+
+def _from_course(instance: Instance, course: Course, settings: Settings, search: Search) -> None:
+    """Solve on the mesh asked for, from one course."""
     widths = first_mesh(course, instance)
-    _attempt(instance, course, widths, dataclasses.replace(settings, solver=chosen), search)
-
-
-def _solver_name(instance: Instance, settings: Settings) -> str:
-    if settings.solver != "auto":
-        return settings.solver
-    # Measured: fatrop is up to twice as fast while the blocks of one interval are small.  It
-    # knows no time limit, and with attention or bounds it was seen not to return.
-    form = instance.form
-    affine = "B" not in form.controls and not instance.problem.bounds
-    return "fatrop" if form.dim <= 3 and affine else "ipopt"
-
-
-def _options(name: str, settings: Settings) -> tuple[tuple[str, Any], ...]:
-    options: tuple[tuple[str, Any], ...] = (
-        ("max_iter", settings.max_iterations),
-        ("tol", settings.tolerance),
-    )
-    if name == "ipopt":
-        options += (("mumps_mem_percent", 1000),)
-    return options
-
-
-def _outcome_name(stats: dict[str, Any]) -> str:
-    status = stats.get("return_status", "")
-    unified = str(stats.get("unified_return_status", "")).removeprefix("SOLVER_RET_").lower()
-    return str(status) if isinstance(status, str) and status else f"{unified} ({status})"
+    start = instance.unknowns(course, widths)
+    search.record(solve_once(instance, course.name, widths, start, settings, search))
 
 
 # -- choice, replay, refinement ----------------------------------------------------------
 
 
-def _choose(search: _Search, settings: Settings, progress: Progress) -> Outcome:
-    """Polish the best minima of the first mesh, replay them, and keep the best that arrives."""
-    ranked = sorted(search.candidates, key=lambda c: c.attempt.cost)
+def _choose(search: Search, settings: Settings, progress: Progress) -> Outcome:
+    """Polish the best minima of the first mesh, and keep the cheapest that arrives."""
+    distinct = _distinct(sorted(search.candidates, key=_rank))
     best: Outcome | None = None
-    tried: list[float] = []
-    for candidate in ranked:
-        cost = candidate.attempt.cost
-        arrived = best is not None and best.status is Status.SUCCESS
-        if arrived and (len(tried) >= MOST_POLISHED or cost > tried[0] + CLOSE * abs(tried[0])):
-            break
-        if any(abs(cost - other) <= SAME * abs(cost) for other in tried):
-            continue  # the same minimum, found again
-        tried.append(cost)
-        outcome = _refined(candidate, search, settings, progress)
-        if best is None or _better(outcome, best):
-            best = outcome
-        if search.interruption.requested:
-            break
+    try:
+        for candidate in _polished(distinct, search, settings, progress):
+            outcome = _refined(candidate, search, settings, progress)
+            if best is None or _better(outcome, best):
+                best = outcome
+            if best.status is Status.SUCCESS or search.interruption.requested:
+                break
+    except KeyboardInterrupt:
+        search.interruption.requested = True
+    if best is None and distinct:  # interrupted while polishing
+        best = _replayed(distinct[0], settings, 0)
     if best is None:
         best = _failed(search)
     if search.interruption.requested:
         best = dataclasses.replace(best, status=Status.INTERRUPTED)
     return dataclasses.replace(best, attempts=tuple(search.attempts))
+
+
+def _distinct(ranked: list[Candidate]) -> list[Candidate]:
+    """One candidate for each minimum."""
+    found: list[Candidate] = []
+    for candidate in ranked:
+        cost = candidate.attempt.cost
+        if not any(abs(cost - c.attempt.cost) <= SAME * abs(cost) for c in found):
+            found.append(candidate)
+    return found
+
+
+def _polished(
+    distinct: list[Candidate], search: Search, settings: Settings, progress: Progress
+) -> Iterator[Candidate]:
+    """The candidates on the mesh asked for: the best ones by cost, then the others in turn."""
+    if not distinct:
+        return
+    limit = _rank(distinct[0]) + CLOSE * abs(_rank(distinct[0]))
+    large = distinct[0].instance.form.variables > MANY_UNKNOWNS / 2
+    most = FEW_POLISHED if large else MOST_POLISHED
+    front = [c for c in distinct[:most] if _rank(c) <= limit]
+    yield from sorted((_polish(c, search, settings, progress) for c in front), key=_rank)
+    for candidate in distinct[len(front) :]:
+        yield _polish(candidate, search, settings, progress)
+
+
+def _polish(
+    candidate: Candidate, search: Search, settings: Settings, progress: Progress
+) -> Candidate:
+    """Solve on the mesh asked for; the candidate itself if that fails."""
+    rough = candidate.attempt.intervals < settings.intervals or candidate.instance.form.stages == 1
+    if not rough or search.interruption.requested:
+        return candidate
+    progress(0.9, f"polishing cost {candidate.attempt.cost:.6g}")
+    return _finer(candidate, settings.intervals, search, settings) or candidate
+
+
+def _rank(candidate: Candidate) -> float:
+    return candidate.attempt.cost if candidate.attempt.converged else candidate.merit
 
 
 def _better(new: Outcome, old: Outcome) -> bool:
@@ -268,54 +195,57 @@ def _better(new: Outcome, old: Outcome) -> bool:
 
 
 def _refined(
-    candidate: _Candidate, search: _Search, settings: Settings, progress: Progress
+    candidate: Candidate, search: Search, settings: Settings, progress: Progress
 ) -> Outcome:
-    """Bring a candidate to the mesh asked for, and refine until its replay arrives."""
-    done = 0
+    """Double the mesh until the replay arrives and the cost has settled."""
+    outcome = _replayed(candidate, settings, 0)
+    before: float | None = None
     try:
-        interrupted = search.interruption.requested
-        if candidate.attempt.intervals < settings.intervals and not interrupted:
-            progress(0.9, f"polishing cost {candidate.attempt.cost:.6g}")
-            finer = _finer(candidate, settings.intervals, search, settings)
-            candidate = finer or candidate
-        outcome = _replayed(candidate, settings, done)
-        while done < settings.refinements and not (interrupted or _accurate(outcome, candidate)):
-            done += 1
-            progress(0.9, f"refining the mesh, replay error {outcome.replay_error:.2g} ({done})")
+        for done in range(1, settings.refinements + 1):
+            if search.interruption.requested or _accurate(outcome, candidate, before):
+                break
+            progress(0.95, f"refining the mesh, replay error {outcome.replay_error:.2g} ({done})")
             finer = _finer(candidate, 2 * candidate.attempt.intervals, search, settings)
             if finer is None:
                 break
-            candidate = finer
+            before, candidate = candidate.attempt.cost, finer
             new = _replayed(candidate, settings, done)
             if new.status is Status.SUCCESS or outcome.status is not Status.SUCCESS:
                 outcome = new
     except KeyboardInterrupt:
         search.interruption.requested = True
-        outcome = _replayed(candidate, settings, done)
     return outcome
 
 
-def _accurate(outcome: Outcome, candidate: _Candidate) -> bool:
-    """Whether the plan arrives, and costs what the solver believes.
+def _accurate(outcome: Outcome, candidate: Candidate, before: float | None) -> bool:
+    """Whether the plan arrives, costs what the solver believes, and has settled.
 
-    Smooth controls converge fast with the mesh, so that more is asked of them.
+    Smooth controls converge fast with the mesh, so that more is asked of them; controls that
+    are held constant on each interval leave something to gain, so that the mesh is doubled at
+    least once if that is cheap.  `before` is the cost on the mesh half as fine.
     """
-    smooth = candidate.instance.form.points == 2
-    tolerance = SMOOTH_COST_TOLERANCE if smooth else COST_TOLERANCE
-    mismatch = abs(outcome.cost - candidate.attempt.cost)
-    accurate = mismatch <= tolerance * max(abs(outcome.cost), 1e-300)
-    return outcome.status is Status.SUCCESS and accurate
+    form, cost = candidate.instance.form, candidate.attempt.cost
+    scale = max(abs(outcome.cost), 1e-300)
+    tolerance = SMOOTH_COST_TOLERANCE if form.points == 2 else COST_TOLERANCE
+    if outcome.status is not Status.SUCCESS or abs(outcome.cost - cost) > tolerance * scale:
+        return False
+    free = form.points == 1 and not candidate.instance.problem.bounds and not form.free_time
+    if not free or 2 * form.variables > LARGEST_SETTLED:
+        return True
+    return before is not None and abs(before - cost) <= SETTLED * scale
 
 
-def _finer(candidate: _Candidate, n: int, search: _Search, settings: Settings) -> _Candidate | None:
+def _finer(candidate: Candidate, n: int, search: Search, settings: Settings) -> Candidate | None:
     """Solve again on n intervals, from the solution."""
     course = along(candidate.solution, candidate.attempt.start)
     instance = with_intervals(candidate.instance, n)
     widths = refined_mesh(candidate.solution, n)
-    return _attempt(instance, course, widths, settings, search, candidate.iterations)
+    start = instance.unknowns(course, widths)
+    spent = candidate.iterations
+    return search.record(solve_once(instance, course.name, widths, start, settings, search, spent))
 
 
-def _replayed(candidate: _Candidate, settings: Settings, refinements: int) -> Outcome:
+def _replayed(candidate: Candidate, settings: Settings, refinements: int) -> Outcome:
     problem = candidate.instance.problem
     schedule = schedule_of(candidate.instance, candidate.solution)
     trajectory = simulate(problem.start, schedule, rtol=REPLAY_RTOL)
@@ -356,7 +286,7 @@ def _within_bounds(problem: SteeringProblem, trajectory: Trajectory) -> bool:
     return ok
 
 
-def _failed(search: _Search) -> Outcome:
+def _failed(search: Search) -> Outcome:
     """The least bad iterate, with its worst violated constraints."""
     worst = {
         id(c): worst_violations(c.instance, c.solution.unknowns, c.parameters)

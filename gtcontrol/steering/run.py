@@ -367,6 +367,15 @@ def _optimal(
         if closed is None:
             raise KeyboardInterrupt
         return dataclasses.replace(closed, status=Status.INTERRUPTED, seconds=_since(began))
+    if closed is not None and outcome.status is Status.INTERRUPTED:
+        arrived = outcome.replay_error <= settings.replay_tolerance
+        if not (arrived and outcome.cost <= closed.cost):
+            return dataclasses.replace(
+                closed,
+                status=Status.INTERRUPTED,
+                attempts=outcome.attempts,
+                seconds=_since(began),
+            )
     if closed is not None and outcome.status not in (Status.SUCCESS, Status.INTERRUPTED):
         # An exact plan that arrives serves better than an iterate that does not; the status
         # says that it is not the optimum which was asked for.

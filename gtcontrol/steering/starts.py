@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,21 +11,34 @@ import numpy as np
 from ..problem.costs import MinimumTime
 from ..problem.definitions import SteeringProblem
 from ..results.steering import Steering
-from .course import Course, Ends, State, from_plan, straight
+from .course import Course, Ends, State, Variation, from_plan, straight
 from .instance import Instance, instance_of
 from .reduction import Reduction
 from .scaling import Units
 
 __all__ = ["courses", "first_horizon"]
 
-#: Default number of starts for programs of up to so many unknowns on the first mesh ...
-STARTS = ((700, 12), (1500, 8), (3000, 4))
+#: Default number of starts for programs of up to so many unknowns on the mesh asked for ...
+STARTS = ((700, 12), (1500, 8), (3000, 4), (math.inf, 2))
 
-#: ... and for larger ones.
-FEWEST_STARTS = 2
+#: ... and with attention, which has many more local minima.
+ATTENTION_STARTS = ((1500, 72), (3000, 24), (math.inf, 8))
 
-#: With attention there are more local minima, and so many times the starts.
-ATTENTION_FACTOR = 2
+#: Size of rotations and of bends, and of the noise that leads off the saddle V = B = 0.
+TURN, DETOUR, NOISE = 0.6, 0.3, 0.05
+
+#: Paths and kinds of attention that take turns among the starts.
+SHAPES = (
+    ("geodesic", Variation()),
+    ("rotated geodesic", Variation(turn=TURN)),
+    ("reversed geodesic", Variation(flip=1, detour=DETOUR)),
+    ("bent geodesic", Variation(detour=DETOUR)),
+    ("bent and rotated geodesic", Variation(turn=TURN, detour=DETOUR)),
+)
+KINDS = (
+    "opposed", "mixed signs", "switched signs", "at rest",
+    "mixed signs", "opposed", "switched signs", "aligned",
+)  # fmt: skip
 
 
 def courses(
@@ -41,46 +55,68 @@ def courses(
 
 
 def _default_count(instance: Instance) -> int:
+    attention = {"V", "B"} <= set(instance.form.controls)
     size = instance.form.variables
-    count = next((count for largest, count in STARTS if size <= largest), FEWEST_STARTS)
-    return count * (ATTENTION_FACTOR if {"V", "B"} <= set(instance.form.controls) else 1)
+    return next(n for most, n in (ATTENTION_STARTS if attention else STARTS) if size <= most)
 
 
 def _course(i: int, ends: Ends, enabled: str, rng: np.random.Generator) -> Course:
-    """Course number i: the geodesic, then rotated, reversed and bent ones in turn.
+    """Course number i: the geodesic first, then varied ones."""
+    if {"V", "B"} <= set(enabled):
+        name, variation = _with_attention(i, ends, "A" in enabled, rng)
+    else:
+        name, variation = _affine(i, ends)
+    return straight(name, ends, enabled, rng, variation)
 
-    With attention, reversed directions converge slowly and win seldom, so they are rarer.
-    """
+
+def _affine(i: int, ends: Ends) -> tuple[str, Variation]:
+    """Rotated, reversed and bent geodesics in turn."""
     d, r = ends.first_factor.shape
-    attention = {"V", "B"} <= set(enabled)
-    mixed = attention and "A" in enabled
-    share = 0.5 if mixed and i % 2 == 0 else 0.0
-    noise = 0.0 if not attention or (i == 0 and not mixed) else (0.05 if share else 0.1)
-    turn = flip = detour = 0.0
-    shape = i if not attention else i // 2
     # In full rank the sign of det L is kept, so that directions reverse in pairs only.
     step = 1 if r < d else 2
-    reverse = shape % 6 == 3 if attention else shape % 3 == 2
-    if shape == 0:
-        name = "geodesic"
-    elif reverse and ends.pinned is None and r >= step:
-        name, detour = "reversed geodesic", 0.3
-        flip = step * (1 + shape // 3 % (r // step))
-    elif shape % 2 == 1:
-        name, turn = "rotated geodesic", 0.6
-    else:
-        name, detour = "bent geodesic", 0.3
-    name += (", split" if share else "") + (", perturbed" if noise else "")
-    return straight(
-        name,
-        ends,
-        enabled,
-        rng,
-        turn=turn,
-        flip=int(flip),
-        detour=detour,
+    if i == 0:
+        return "geodesic", Variation()
+    if i % 3 == 2 and ends.pinned is None and r >= step:
+        flip = step * (1 + i // 3 % (r // step))
+        return "reversed geodesic", Variation(flip=flip, detour=DETOUR)
+    if i % 2 == 1:
+        return "rotated geodesic", Variation(turn=TURN)
+    return "bent geodesic", Variation(detour=DETOUR)
+
+
+def _with_attention(
+    i: int, ends: Ends, mixed: bool, rng: np.random.Generator
+) -> tuple[str, Variation]:
+    """Paths near the geodesic, driven by attention of every sign.
+
+    Measured without A: attention against the identity leads to the best minimum twice as often
+    as attention along it, but only random signs, some of them changing on the way, find it for
+    all pairs.  With A enabled all do about as well, and it may take half the motion.
+    """
+    d, r = ends.first_factor.shape
+    name, variation = SHAPES[(i + i // len(KINDS)) % len(SHAPES)]
+    if variation.flip and (ends.pinned is not None or r < 1 + (r == d)):
+        name, variation = SHAPES[0]
+    elif variation.flip and r == d:
+        variation = dataclasses.replace(variation, flip=2)
+    kind = KINDS[i % len(KINDS)]
+    one = np.ones(d)
+    first, second = rng.choice([-1.0, 1.0], (2, d))
+    signs = {
+        "opposed": (-one, -one),
+        "aligned": (one, one),
+        "mixed signs": (first, first),
+        "switched signs": (first, second),
+        "at rest": None,
+    }[kind]
+    share = 0.5 if mixed and i // 2 % 2 == 0 else 1.0
+    return f"{name}, {kind}", dataclasses.replace(
+        variation,
         share=share,
-        noise=noise,
+        noise=NOISE,
+        rest=kind == "at rest",
+        signs=signs,
+        switch=rng.uniform(0.2, 0.8),
     )
 
 
@@ -90,7 +126,9 @@ def first_horizon(problem: SteeringProblem, reduction: Reduction, units: Units) 
         raise TypeError("only for minimum time")
     unit = dataclasses.replace(units, time=1.0)
     instance = instance_of(problem, reduction, unit, 1)
-    course = straight("", instance.ends, instance.form.controls, np.random.default_rng(0))
+    course = straight(
+        "", instance.ends, instance.form.controls, np.random.default_rng(0), Variation()
+    )
     needed = 0.0
     for tau in np.linspace(0, 1, 41):
         state = course.at(float(tau))

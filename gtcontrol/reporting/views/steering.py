@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...results.steering import Attempt, Steering
+from ...results.steering import SET_ASIDE, Attempt, Steering
 from ...results.tokens import SAMPLING_BAND, TokenCheck
 from ...status import Status
 from ..wording import compared, count, duration, error, matrix, number, relation
@@ -110,7 +110,9 @@ def _facts(result: Steering) -> list[Fact]:
     facts.append(Fact("solver", f"{result.solver}: {', '.join(work)}"))
     if result.attempts:
         good = sum(a.converged for a in result.attempts)
-        facts.append(Fact("attempts", f"{good} of {len(result.attempts)} converged"))
+        aside = sum(a.outcome == SET_ASIDE for a in result.attempts)
+        early = f", {aside} set aside early" if aside else ""
+        facts.append(Fact("attempts", f"{good} of {len(result.attempts)} converged{early}"))
     facts.append(Fact("rank", _rank(result)))
     if result.tokens is not None:
         facts.append(Fact("token check", tokens_words(result.tokens)))

@@ -41,17 +41,20 @@ def _block(name: str, arguments: list[Any], matrix: Any) -> Block:
     return Block(ca.Function(name, arguments, [nonzeros]), tuple(rows), tuple(columns))
 
 
-def stage_blocks(stage: Any) -> tuple[Any, Block, Block, Block]:
-    """Gradient function, Jacobian blocks of end and rows, and Hessian block of one interval."""
+def stage_blocks(stage: Any, sign: int) -> tuple[Any, Block, Block, Block]:
+    """Gradient function, Jacobian blocks of end and rows, and Hessian block of one interval.
+
+    The end enters the continuity rows with the given sign.
+    """
     z, per, common = stage.sx_in()
     cost, end, rows = stage(z, per, common)
     arguments = [z, per, common]
     gradient = ca.Function("stage_gradient", arguments, [ca.densify(ca.gradient(cost, z))])
-    ends = _block("stage_end", arguments, ca.jacobian(-end, z))
+    ends = _block("stage_end", arguments, ca.jacobian(sign * end, z))
     paths = _block("stage_rows", arguments, ca.jacobian(rows, z))
     lam_f = ca.SX.sym("lam_f")
     lam_end, lam_rows = ca.SX.sym("lam_end", end.numel()), ca.SX.sym("lam_rows", rows.numel())
-    lagrangian = lam_f * cost - ca.dot(lam_end, end) + ca.dot(lam_rows, rows)
+    lagrangian = lam_f * cost + sign * ca.dot(lam_end, end) + ca.dot(lam_rows, rows)
     hessian = ca.triu(ca.hessian(lagrangian, z)[0])
     return (
         gradient,
@@ -74,7 +77,10 @@ def terminal_blocks(terminal: Any) -> tuple[Any, Block, Block]:
 
 
 def lay_out(shape: tuple[int, int], parts: list[LaidOut], identity: list[tuple[int, int]]) -> Any:
-    """Place copies of blocks, and ones at the places of `identity`, in a sparse matrix."""
+    """Place copies of blocks, and ones at the places of `identity`, in a sparse matrix.
+
+    Where blocks overlap, they are summed.
+    """
     rows, columns = [], []
     for part in parts:
         for top, left in part.places:
@@ -84,8 +90,15 @@ def lay_out(shape: tuple[int, int], parts: list[LaidOut], identity: list[tuple[i
     row = np.concatenate([*rows, ones[:, 0]]).tolist()
     column = np.concatenate([*columns, ones[:, 1]]).tolist()
     nonzeros = ca.vertcat(*[part.nonzeros for part in parts], ca.DM.ones(len(identity)))
-    sparsity, order = ca.Sparsity.triplet(*shape, row, column, False)
-    return ca.MX(sparsity, nonzeros[list(order)])
+    count = len(row)
+    sparsity, _ = ca.Sparsity.triplet(*shape, row, column, False)
+    place = {rc: i for i, rc in enumerate(zip(*sparsity.get_triplet(), strict=True))}
+    target = [place[rc] for rc in zip(row, column, strict=True)]
+    if sparsity.nnz() == count:
+        order = np.argsort(target)
+        return ca.MX(sparsity, nonzeros[order.tolist()])
+    gather = ca.DM.triplet(target, list(range(count)), ca.DM.ones(count), sparsity.nnz(), count)
+    return ca.MX(sparsity, ca.mtimes(gather, nonzeros))
 
 
 def stage_places(form: Form, tops: list[int]) -> tuple[tuple[int, int], ...]:

@@ -39,6 +39,9 @@ class Form:
         Controls whose Frobenius norm is bounded.
     trace, eigenvalue : bool
         Whether trace or largest eigenvalue of the covariance is bounded along the path.
+    stages : int
+        Collocation points per interval: 2 (order 4), or 1, the midpoint rule (order 2), whose
+        stage derivative is the difference quotient of the nodes and no unknown of its own.
     """
 
     dim: int
@@ -52,6 +55,7 @@ class Form:
     norms: str = ""
     trace: bool = False
     eigenvalue: bool = False
+    stages: int = 2
 
     @property
     def state_size(self) -> int:
@@ -75,9 +79,18 @@ class Form:
 
     @property
     def stage_size(self) -> int:
-        """Unknowns of one interval: node, controls, slack, two stage derivatives."""
-        inner = self.points * self.control_size + self.slack_size + 2 * self.state_size
-        return self.node_size + inner
+        """Unknowns of one interval: node, controls, slack, stage derivatives."""
+        return self.node_size + self.points * self.control_size + self.slack_size + self.rate_size
+
+    @property
+    def rate_size(self) -> int:
+        """Entries of the stage derivatives, as far as they are unknowns."""
+        return 2 * self.state_size if self.stages == 2 else 0
+
+    @property
+    def window_size(self) -> int:
+        """Unknowns that the rows of one interval see: with one stage, the next node too."""
+        return self.stage_size + (self.node_size if self.stages == 1 else 0)
 
     @property
     def variables(self) -> int:

@@ -31,6 +31,8 @@ class Program:
         self.form = form
         self._sizes = common_sizes(form)
         self._stage, self._terminal = stage_function(form), terminal_function(form)
+        # With one stage the function of an interval sees the next node, and "end" is a defect.
+        self._sign = -1 if form.stages == 2 else 1
         self._path_rows = int(self._stage.size1_out(2))
         self._solvers: dict[tuple[str, Options], Any] = {}
         self.row_names = self._name_rows()
@@ -81,7 +83,7 @@ class Program:
         for k in range(form.intervals):
             names += [("continuity", k)] * form.node_size
             names += [("initial state", 0)] * (form.state_size if k == 0 else 0)
-            names += [("dynamics", k)] * (2 * form.state_size)
+            names += [("dynamics", k)] * form.rate_size
             names += [(f"norm of {c}", k) for c in form.norms for _ in range(form.points)]
             names += [("trace of the covariance", k)] * form.trace
             names += [("largest eigenvalue of the covariance", k)] * form.slack_size
@@ -98,6 +100,13 @@ class Program:
         stages = ca.reshape(w[:body], form.stage_size, form.intervals)
         return stages, w[body:], ca.reshape(p[count:], 3, form.intervals), p[:count]
 
+    def _windows(self, stages: Any, last: Any) -> Any:
+        """What the function of each interval sees, one column per interval."""
+        if self.form.stages == 2:
+            return stages
+        following = ca.horzcat(stages[: self.form.node_size, 1:], last)
+        return ca.vertcat(stages, following)
+
     def _expressions(self, *, mapped: bool) -> tuple[Any, Any, Any, Any]:
         """Unknowns, parameters, objective and rows.
 
@@ -108,12 +117,13 @@ class Program:
         w = ca.MX.sym("w", form.variables)
         p = ca.MX.sym("p", sum(self._sizes.values()) + 3 * n)
         stages, last, per, common = self._split(w, p)
+        windows = self._windows(stages, last)
         if mapped:
-            costs, ends, rows = self._stage.map(n)(stages, per, ca.repmat(common, 1, n))
+            costs, ends, rows = self._stage.map(n)(windows, per, ca.repmat(common, 1, n))
             cost = ca.sum2(costs)
             columns = [(ends[:, k], rows[:, k]) for k in range(n)]
         else:
-            outs = [self._stage(stages[:, k], per[:, k], common) for k in range(n)]
+            outs = [self._stage(windows[:, k], per[:, k], common) for k in range(n)]
             cost = sum((out[0] for out in outs), ca.MX(0))
             columns = [(out[1], out[2]) for out in outs]
         end_cost, end_rows = self._terminal(last, common)
@@ -125,8 +135,11 @@ class Program:
         start = common[offset : offset + form.state_size]
         parts = []
         for k, (end, row) in enumerate(columns):
-            following = stages[: form.node_size, k + 1] if k + 1 < n else last
-            parts.append(following - end)  # fatrop finds the dynamics only in this order
+            if form.stages == 2:
+                following = stages[: form.node_size, k + 1] if k + 1 < n else last
+                parts.append(following - end)  # fatrop finds the dynamics only in this order
+            else:
+                parts.append(end)
             if k == 0:
                 parts.append(stages[: form.state_size, 0] - start)
             parts.append(row)
@@ -148,24 +161,34 @@ class Program:
         return ca.nlpsol("steer", "fatrop", {"x": w, "p": p, "f": f, "g": g}, settings)
 
     def _ipopt(self, options: dict[str, Any]) -> Any:
-        w, p, f, g = self._expressions(mapped=True)
+        w, p, f, g, derivatives = self._with_derivatives
         settings: dict[str, Any] = {
             "print_time": False,
             "error_on_fail": False,
             "show_eval_warnings": False,
             "ipopt": {"print_level": 0, "sb": "yes", **options},
-            **self._derivatives(w, p, f, g),
+            **derivatives,
         }
         return ca.nlpsol("steer", "ipopt", {"x": w, "p": p, "f": f, "g": g}, settings)
+
+    @functools.cached_property
+    def _with_derivatives(self) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        w, p, f, g = self._expressions(mapped=True)
+        return w, p, f, g, self._derivatives(w, p, f, g)
 
     def _derivatives(self, w: Any, p: Any, f: Any, g: Any) -> dict[str, Any]:
         n = self.form.intervals
         stages, last, per, common = self._split(w, p)
-        point = stages, last, per, common, ca.repmat(common, 1, n)
-        gradient, ends, paths, hessian = stage_blocks(self._stage)
+        windows = self._windows(stages, last)
+        point = windows, last, per, common, ca.repmat(common, 1, n)
+        gradient, ends, paths, hessian = stage_blocks(self._stage, self._sign)
         end_gradient, end_rows, end_hessian = terminal_blocks(self._terminal)
-        slopes = ca.vec(gradient.map(n)(stages, per, point[-1]))
-        grad = ca.vertcat(slopes, end_gradient(last, common))
+        slopes = gradient.map(n)(windows, per, point[-1])
+        own, size = self.form.stage_size, self.form.node_size
+        grad = ca.vertcat(ca.vec(slopes[:own, :]), end_gradient(last, common))
+        if self.form.stages == 1:  # what an interval adds to the slope in the next node
+            added = ca.vertcat(slopes[own:, :], ca.MX(own - size, n))
+            grad += ca.vertcat(ca.MX(own, 1), ca.vec(added)[: n * own - own + size])
         jacobian = self._jacobian(point, ends, paths, end_rows)
         lam_f, lam_g = ca.MX.sym("lam_f"), ca.MX.sym("lam_g", g.numel())
         hess = self._hessian(point, hessian, end_hessian, lam_f, lam_g)
@@ -183,11 +206,11 @@ class Program:
 
     def _jacobian(self, point: Any, ends: Any, paths: Any, end_rows: Any) -> Any:
         form, n = self.form, self.form.intervals
-        stages, last, per, common, shared = point
+        windows, last, per, common, shared = point
         gap_tops, row_tops, end_top = self._tops()
         rows = end_top + form.terminal_size
         identity: list[tuple[int, int]] = []
-        for k, top in enumerate(gap_tops):
+        for k, top in enumerate(gap_tops if form.stages == 2 else ()):
             identity += [(top + i, (k + 1) * form.stage_size + i) for i in range(form.node_size)]
         first = gap_tops[0] + form.node_size
         identity += [(first + i, i) for i in range(form.state_size)]
@@ -196,12 +219,12 @@ class Program:
             [
                 LaidOut(
                     ends,
-                    ca.vec(ends.function.map(n)(stages, per, shared)),
+                    ca.vec(ends.function.map(n)(windows, per, shared)),
                     stage_places(form, gap_tops),
                 ),
                 LaidOut(
                     paths,
-                    ca.vec(paths.function.map(n)(stages, per, shared)),
+                    ca.vec(paths.function.map(n)(windows, per, shared)),
                     stage_places(form, row_tops),
                 ),
                 LaidOut(
@@ -215,12 +238,12 @@ class Program:
 
     def _hessian(self, point: Any, hessian: Any, end_hessian: Any, lam_f: Any, lam_g: Any) -> Any:
         form, n = self.form, self.form.intervals
-        stages, last, per, common, shared = point
+        windows, last, per, common, shared = point
         gap_tops, row_tops, end_top = self._tops()
         lam_ends = ca.horzcat(*[lam_g[top : top + form.node_size] for top in gap_tops])
         lam_rows = ca.horzcat(*[lam_g[top : top + self._path_rows] for top in row_tops])
         curvature = hessian.function.map(n)(
-            stages, per, shared, ca.repmat(lam_f, 1, n), lam_ends, lam_rows
+            windows, per, shared, ca.repmat(lam_f, 1, n), lam_ends, lam_rows
         )
         body = n * form.stage_size
         return lay_out(

@@ -41,10 +41,14 @@ def _state_of(form: Form, x: Any) -> tuple[Any, Any]:
 
 
 def stage_function(form: Form) -> Any:
-    """One interval: (unknowns, (width, trace, eigenvalue bound), parameters) -> cost, end, rows."""
+    """One interval: (window, (width, trace, eigenvalue bound), parameters) -> cost, end, rows.
+
+    With two stages the next node must equal ``end``; with one, the window holds the next node,
+    and ``end`` is what it exceeds its due by.
+    """
     ns, nu = form.state_size, form.control_size
     sizes = common_sizes(form)
-    z = ca.SX.sym("z", form.stage_size)
+    z = ca.SX.sym("z", form.window_size)
     per = ca.SX.sym("per", 3)
     common = ca.SX.sym("common", sum(sizes.values()))
     theta = _unpack(common, sizes)
@@ -54,30 +58,29 @@ def stage_function(form: Form) -> Any:
     offset += form.points * nu
     slack = z[offset : offset + form.slack_size]
     offset += form.slack_size
-    F = [z[offset + j * ns : offset + (j + 1) * ns] for j in range(2)]
     h = per[0] * z[ns] if form.free_time else per[0]
 
-    rows, cost = [], ca.SX(0)
-    for j in range(2):
-        X = x + h * (RUNGE_KUTTA[j, 0] * F[0] + RUNGE_KUTTA[j, 1] * F[1])
-        factor, mean = _state_of(form, X)
-        A, V, B, b = _controls_of(form, u[min(j, form.points - 1)])
-        mean_rate, factor_rate = rates(mean, factor, A, ((V, B, None),), b)
-        rate = ca.vec(factor_rate)
-        if form.mean:
-            rate = ca.vertcat(rate, mean_rate)
-        rows.append(F[j] - rate)
-        kinetic = ca.sumsqr(F[j])
-        if form.image:
-            image_rate = ca.reshape(F[j][: form.dim * form.rank], form.dim, form.rank)
-            kinetic += ca.sumsqr(image_rate @ theta["image"])
-        cost += WEIGHTS[j] * h * theta["weight.kinetic"] * kinetic
+    rows: list[Any] = []
+    cost = ca.SX(0)
+    if form.stages == 2:
+        F = [z[offset + j * ns : offset + (j + 1) * ns] for j in range(2)]
+        for j in range(2):
+            X = x + h * (RUNGE_KUTTA[j, 0] * F[0] + RUNGE_KUTTA[j, 1] * F[1])
+            rows.append(F[j] - _rate(form, X, u[min(j, form.points - 1)]))
+            cost += WEIGHTS[j] * h * theta["weight.kinetic"] * _kinetic(form, F[j], theta)
+        end = x + h * (WEIGHTS[0] * F[0] + WEIGHTS[1] * F[1])
+        if form.free_time:
+            end = ca.vertcat(end, z[ns])
+    else:
+        following = z[form.stage_size :]
+        step = following[:ns] - x
+        end = step - h * _rate(form, 0.5 * (x + following[:ns]), u[0])
+        cost += theta["weight.kinetic"] * _kinetic(form, step, theta) / h
+        if form.free_time:
+            end = ca.vertcat(end, following[ns] - z[ns])
     for point in u:
         cost += h / form.points * _control_cost(form, point, theta)
     rows += _path_rows(form, x, u, slack, per, theta)
-    end = x + h * (WEIGHTS[0] * F[0] + WEIGHTS[1] * F[1])
-    if form.free_time:
-        end = ca.vertcat(end, z[ns])
     return ca.Function(
         "stage",
         [z, per, common],
@@ -85,6 +88,23 @@ def stage_function(form: Form) -> Any:
         ["z", "per", "common"],
         ["cost", "end", "rows"],
     )
+
+
+def _rate(form: Form, x: Any, u: Any) -> Any:
+    """Time derivative of the stacked state."""
+    factor, mean = _state_of(form, x)
+    A, V, B, b = _controls_of(form, u)
+    mean_rate, factor_rate = rates(mean, factor, A, ((V, B, None),), b)
+    return ca.vertcat(ca.vec(factor_rate), mean_rate) if form.mean else ca.vec(factor_rate)
+
+
+def _kinetic(form: Form, rate: Any, theta: dict[str, Any]) -> Any:
+    """E|v|² of tokens whose state moves at this rate."""
+    kinetic = ca.sumsqr(rate)
+    if form.image:
+        image_rate = ca.reshape(rate[: form.dim * form.rank], form.dim, form.rank)
+        kinetic += ca.sumsqr(image_rate @ theta["image"])
+    return kinetic
 
 
 def _control_cost(form: Form, u: Any, theta: dict[str, Any]) -> Any:
