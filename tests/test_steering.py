@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from scipy.optimize import brentq
 
 import gtcontrol as gt
 from gtcontrol.gaussian import squared_wasserstein
@@ -205,7 +206,11 @@ def test_a_warm_start_saves_iterations():
     cold = gt.steer(start, near)
     warm = gt.steer(start, near, initial=plan)
     assert warm.status is gt.Status.SUCCESS
-    assert len(warm.attempts) == 1
+    first = warm.attempts[0]
+    assert first.start == "earlier plan"
+    assert first.converged
+    starts = [a for a in cold.attempts if a.intervals == cold.attempts[0].intervals]
+    assert first.iterations < 0.5 * min(a.iterations for a in starts if a.converged)
     assert warm.iterations < 0.7 * cold.iterations
     assert warm.cost <= cold.cost * (1 + 1e-3)
 
@@ -216,6 +221,38 @@ def test_a_warm_start_from_a_constructive_plan():
     plan = gt.steer(start, target, initial=rough)
     assert plan.status is gt.Status.SUCCESS
     assert plan.cost <= rough.cost
+
+
+def test_a_path_that_crosses_the_range_gets_no_pole():
+    # Without b the matrices carry the mean, too; where it lies in the range of the factor
+    # no matrix moves the one without the other.
+    start = gt.Gaussian(
+        [-0.54425898, -0.31630016, 0.41163054],
+        [[1.04251337, -0.12853466], [1.36646347, -0.66519467], [0.35151007, 0.90347018]],
+    )
+    target = gt.Gaussian(
+        [0.0940123, -0.74349925, -0.92172538],
+        [[-0.45772583, 0.22019512], [-1.00961818, -0.20917557], [-0.15922501, 0.54084558]],
+    )
+
+    def height(t):
+        """Signed distance of the mean from the range."""
+        law = plan.trajectory.at(t)
+        return float(np.cross(*law.factor.T) @ law.mean)
+
+    for controls, letter in (("AV", "A"), ("AVB", "A"), ("VB", "V")):
+        plan = gt.steer(start, target, controls=controls, starts=2)
+        assert plan.status is gt.Status.SUCCESS
+        grid = np.linspace(0.0, 1.0, 41)
+        heights = np.array([height(t) for t in grid])
+        (k, *_) = np.flatnonzero(heights[1:] * heights[:-1] < 0)
+        crossing = brentq(height, grid[k], grid[k + 1], xtol=1e-15)
+        sizes = [np.linalg.norm(getattr(plan.schedule(t), letter)) for t in grid]
+        near = [
+            np.linalg.norm(getattr(plan.schedule(crossing + step), letter))
+            for step in (-1e-6, -1e-9, 0.0, 1e-9, 1e-6)
+        ]
+        assert max(near) < 2.0 * max(sizes)
 
 
 # -- minimum time ----------------------------------------------------------------------

@@ -112,7 +112,7 @@ def race(
         for i, course in enumerate(tracks):
             progress(0.5 * i / len(tracks), f"start {i + 1} of {len(tracks)}: {course.name}")
             candidate = _first_leg(instance, course, first, search)
-            if candidate.attempt.converged:
+            if candidate.attempt.converged or candidate.attempt.iterations >= quick.max_iterations:
                 search.record(candidate)
             else:
                 waiting.append(candidate)
@@ -140,7 +140,7 @@ def _first_leg(instance: Instance, course: Course, settings: Settings, search: S
 
 def _second_leg(before: Candidate, settings: Settings, search: Search) -> None:
     """Go on from the last iterate of a start."""
-    left = max(1, settings.max_iterations - before.attempt.iterations)
+    left = settings.max_iterations - before.attempt.iterations
     after = solve_once(
         before.instance,
         before.attempt.start,

@@ -17,15 +17,12 @@ from ..problem.costs import ControlEnergy, Cost, KineticEnergy, MinimumTime
 from ..problem.definitions import SteeringProblem
 from ..progress import Progress, silent
 from ..results.steering import Steering
-from ..schedule import Schedule
-from ..simulation.run import simulate
 from ..status import Status
+from .closed_forms import exact_plan, geodesic_plan, kinetic_plan
 from .exact.construct import METHODS, construct
 from .exact.path import GaussianPath
 from .exact.reachability import require_reachable
-from .exact.task import Refusal, Task
 from .lower_bounds import lower_bound, refuse_impossible_bounds
-from .measure import bounds_kept, cost_along, miss
 from .memory import refuse_too_large
 from .optimal import Settings, solve
 from .reduction import Reduction, reduce as reduce_problem
@@ -152,12 +149,12 @@ def steer(
     if method != "optimal":
         if path is not None and method != "prescribed-path":
             raise InvalidMethod("`path` is for method 'prescribed-path' only.")
-        return _exact(problem, construct(problem, path), replay_tolerance, began, method)
+        return exact_plan(problem, construct(problem, path), replay_tolerance, began, method)
     if path is not None:
         raise InvalidMethod("`path` is for method 'prescribed-path' only.")
     refuse_impossible_bounds(problem)
     if isinstance(problem.cost, KineticEnergy):
-        return _kinetic(problem, replay_tolerance, began)
+        return kinetic_plan(problem, replay_tolerance, began)
     _refuse_ill_posed(problem)
     reduction = _reduction(problem, reduce=reduce)
     _refuse_bad_scale(reduction)
@@ -277,76 +274,8 @@ def _refuse_bad_scale(reduction: Reduction) -> None:
         )
 
 
-# -- exact plans -------------------------------------------------------------------------
-
-
-def _exact(
-    problem: SteeringProblem,
-    schedule: Schedule,
-    replay_tolerance: float,
-    began: float,
-    solver: str,
-    status: Status = Status.SUCCESS,
-) -> Steering:
-    """Replay and measure a plan that was constructed in closed form."""
-    trajectory = simulate(problem.start, schedule)
-    error = np.inf
-    if trajectory.status is Status.SUCCESS:
-        error = miss(trajectory.final, problem.start, problem.target)
-    if status is Status.SUCCESS and not error <= replay_tolerance:
-        status = Status.REPLAY_FAILED
-    bound, reason = lower_bound(problem)
-    return Steering(
-        problem=problem,
-        status=status,
-        schedule=schedule,
-        trajectory=trajectory,
-        cost=cost_along(problem.cost, schedule, trajectory),
-        lower_bound=bound,
-        lower_bound_reason=reason,
-        replay_error=float(error),
-        terminal_error=0.0,
-        solver=f"closed form ({solver})",
-        seconds=_since(began),
-    )
-
-
-def _kinetic(problem: SteeringProblem, replay_tolerance: float, began: float) -> Steering:
-    """The kinetic optimum is the transport geodesic: closed form, proved optimal."""
-    method = _geodesic_method(problem)
-    schedule = construct(dataclasses.replace(problem, method=method), None)
-    plan = _exact(problem, schedule, replay_tolerance, began, method)
-    broken = bounds_kept(plan.schedule, plan.trajectory, problem.bounds)
-    if broken:
-        raise InvalidMethod(
-            f"the transport geodesic breaks {broken}, and kinetic energy alone does not make the "
-            "bounded problem well posed; use ControlEnergy(kinetic=...), which weighs both."
-        )
-    return plan
-
-
-def _closed_form(problem: SteeringProblem, settings: Settings, began: float) -> Steering | None:
-    """The transport geodesic as a plan of this problem, if it is one."""
-    method = _geodesic_method(problem)
-    if problem.bounds or isinstance(problem.cost, MinimumTime):
-        return None
-    schedule = METHODS[method](Task.of(problem))
-    if isinstance(schedule, Refusal):
-        return None
-    return _exact(problem, schedule, settings.replay_tolerance, began, method)
-
-
-def _geodesic_method(problem: SteeringProblem) -> str:
-    """The method that follows the transport geodesic with the enabled controls."""
-    attention = "A" not in problem.controls and problem.start.rank > 0
-    return "attention-only" if attention else "transport-geodesic"
-
-
 def _since(began: float) -> float:
     return time.perf_counter() - began
-
-
-# -- optimal plans -----------------------------------------------------------------------
 
 
 def _optimal(
@@ -357,7 +286,7 @@ def _optimal(
     progress: Progress,
     began: float,
 ) -> Steering:
-    closed = _closed_form(problem, settings, began)
+    closed = geodesic_plan(problem, settings.replay_tolerance, began)
     if closed is not None and closed.gap <= PROVED_GAP:
         return closed  # meets the lower bound: no solver can do better
     with Interruption() as interruption:
