@@ -3,6 +3,7 @@
 import casadi as ca
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 from gtcontrol.steering.transcription.form import NODES, RUNGE_KUTTA, WEIGHTS, Form, common_sizes
 from gtcontrol.steering.transcription.program import Program, program
@@ -95,3 +96,18 @@ def test_the_collocation_is_gauss_legendre_of_order_four():
         assert WEIGHTS @ NODES**degree == pytest.approx(1 / (degree + 1))
     for degree in range(2):
         assert RUNGE_KUTTA @ NODES**degree == pytest.approx(NODES ** (degree + 1) / (degree + 1))
+
+
+def test_the_midpoint_rule_has_order_two():
+    form = Form(2, 2, True, False, "A", 1, 1, False, stages=1)
+    made = program(form)
+    rng = np.random.default_rng(4)
+    A, x = rng.standard_normal((2, 2)), rng.standard_normal((2, 3))
+    common = np.zeros(sum(common_sizes(form).values()))
+
+    def defect(h):
+        window = np.concatenate([x.ravel("F"), A.ravel("F"), (expm(h * A) @ x).ravel("F")])
+        return np.linalg.norm(np.array(made._stage(window, np.array([h, 1.0, 1.0]), common)[1]))
+
+    # one step of a method of order 2 errs by h³
+    assert defect(0.02) / defect(0.01) == pytest.approx(8.0, rel=0.05)
