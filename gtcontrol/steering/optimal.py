@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -55,6 +56,9 @@ CLOSE = 0.02
 #: ... but not more of them than this, or than FEW if the program has many unknowns.
 MOST_POLISHED, FEW_POLISHED, MANY_UNKNOWNS = 8, 4, 1500
 
+#: Minima that are tried one after the other while no plan arrives.
+MOST_TRIED = 12
+
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
@@ -81,8 +85,12 @@ def solve(
     initial: Steering | None,
     progress: Progress,
     interruption: Interruption,
+    ceiling: float = math.inf,
 ) -> Outcome | None:
-    """Solve an optimal steering problem; None if it was interrupted before any solve ended."""
+    """Solve an optimal steering problem; None if it was interrupted before any solve ended.
+
+    Minima that cost more than `ceiling`, the cost of a plan at hand, are not looked into.
+    """
     units = Units.of(problem.start, problem.target, problem.horizon)
     if isinstance(problem.cost, MinimumTime):
         units = dataclasses.replace(units, time=first_horizon(problem, reduction, units))
@@ -105,7 +113,7 @@ def solve(
         search.candidates += search.failures
         if not search.candidates:
             return None
-    return _choose(search, settings, progress)
+    return _choose(search, settings, progress, ceiling)
 
 
 def _second_opinion(instance: Instance, course: Course, settings: Settings, search: Search) -> None:
@@ -124,13 +132,15 @@ def _from_course(instance: Instance, course: Course, settings: Settings, search:
 # -- choice, replay, refinement ----------------------------------------------------------
 
 
-def _choose(search: Search, settings: Settings, progress: Progress) -> Outcome:
+def _choose(search: Search, settings: Settings, progress: Progress, ceiling: float) -> Outcome:
     """Polish the best minima of the first mesh, and keep the cheapest that arrives."""
     distinct = _distinct(sorted(search.candidates, key=_rank))
+    limit = ceiling * (1 + CLOSE)
+    distinct = [c for k, c in enumerate(distinct) if k == 0 or _rank(c) <= limit][:MOST_TRIED]
     best: Outcome | None = None
     try:
         for candidate in _polished(distinct, search, settings, progress):
-            outcome = _refined(candidate, search, settings, progress)
+            outcome = _refined(candidate, search, settings, progress, limit)
             if best is None or _better(outcome, best):
                 best = outcome
             if best.status is Status.SUCCESS or search.interruption.requested:
@@ -195,44 +205,61 @@ def _better(new: Outcome, old: Outcome) -> bool:
 
 
 def _refined(
-    candidate: Candidate, search: Search, settings: Settings, progress: Progress
+    candidate: Candidate, search: Search, settings: Settings, progress: Progress, limit: float
 ) -> Outcome:
-    """Double the mesh until the replay arrives and the cost has settled."""
-    outcome = _replayed(candidate, settings, 0)
+    """Double the mesh until the cost has settled and the replay arrives, or exceeds a limit."""
+    outcome: Outcome | None = None
     before: float | None = None
-    try:
-        for done in range(1, settings.refinements + 1):
-            if search.interruption.requested or _accurate(outcome, candidate, before):
-                break
-            progress(0.95, f"refining the mesh, replay error {outcome.replay_error:.2g} ({done})")
-            finer = _finer(candidate, 2 * candidate.attempt.intervals, search, settings)
-            if finer is None:
-                break
-            before, candidate = candidate.attempt.cost, finer
+    for done in range(settings.refinements + 1):
+        last = done == settings.refinements or search.interruption.requested
+        last = last or candidate.attempt.cost > limit
+        replay = last or _settled(candidate, before)
+        if replay:
             new = _replayed(candidate, settings, done)
-            if new.status is Status.SUCCESS or outcome.status is not Status.SUCCESS:
+            if outcome is None or Status.SUCCESS not in (new.status, outcome.status):
                 outcome = new
-    except KeyboardInterrupt:
-        search.interruption.requested = True
-    return outcome
+            if new.status is Status.SUCCESS:
+                outcome = new
+            if last or _accurate(outcome, candidate):
+                break
+        finer = None
+        n = 2 * candidate.attempt.intervals
+        progress(0.95, f"refining the mesh to {n} intervals, cost {candidate.attempt.cost:.6g}")
+        try:
+            finer = _finer(candidate, n, search, settings)
+        except KeyboardInterrupt:
+            search.interruption.requested = True
+        if finer is None:
+            if not replay:
+                outcome = _replayed(candidate, settings, done)
+            break
+        before, candidate = candidate.attempt.cost, finer
+    return outcome or _replayed(candidate, settings, 0)
 
 
-def _accurate(outcome: Outcome, candidate: Candidate, before: float | None) -> bool:
-    """Whether the plan arrives, costs what the solver believes, and has settled.
+def _settled(candidate: Candidate, before: float | None) -> bool:
+    """Whether a finer mesh would not lower the cost noticeably.
 
-    Smooth controls converge fast with the mesh, so that more is asked of them; controls that
-    are held constant on each interval leave something to gain, so that the mesh is doubled at
-    least once if that is cheap.  `before` is the cost on the mesh half as fine.
+    Controls that are held constant on each interval leave something to gain, so that the mesh
+    is doubled at least once if that is cheap.  `before` is the cost on the mesh half as fine.
     """
     form, cost = candidate.instance.form, candidate.attempt.cost
-    scale = max(abs(outcome.cost), 1e-300)
-    tolerance = SMOOTH_COST_TOLERANCE if form.points == 2 else COST_TOLERANCE
-    if outcome.status is not Status.SUCCESS or abs(outcome.cost - cost) > tolerance * scale:
-        return False
     free = form.points == 1 and not candidate.instance.problem.bounds and not form.free_time
     if not free or 2 * form.variables > LARGEST_SETTLED:
         return True
-    return before is not None and abs(before - cost) <= SETTLED * scale
+    return before is not None and abs(before - cost) <= SETTLED * abs(cost)
+
+
+def _accurate(outcome: Outcome, candidate: Candidate) -> bool:
+    """Whether the plan arrives, and costs what the solver believes.
+
+    Smooth controls converge fast with the mesh, so that more is asked of them.
+    """
+    smooth = candidate.instance.form.points == 2
+    tolerance = SMOOTH_COST_TOLERANCE if smooth else COST_TOLERANCE
+    mismatch = abs(outcome.cost - candidate.attempt.cost)
+    accurate = mismatch <= tolerance * max(abs(outcome.cost), 1e-300)
+    return outcome.status is Status.SUCCESS and accurate
 
 
 def _finer(candidate: Candidate, n: int, search: Search, settings: Settings) -> Candidate | None:

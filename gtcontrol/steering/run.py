@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 
 import numpy as np
@@ -24,7 +25,7 @@ from .exact.path import GaussianPath
 from .exact.reachability import require_reachable
 from .lower_bounds import lower_bound, refuse_impossible_bounds
 from .memory import refuse_too_large
-from .optimal import Settings, solve
+from .optimal import Outcome, Settings, solve
 from .reduction import Reduction, reduce as reduce_problem
 
 __all__ = ["steer"]
@@ -274,6 +275,14 @@ def _refuse_bad_scale(reduction: Reduction) -> None:
         )
 
 
+def _beats(outcome: Outcome, closed: Steering, settings: Settings) -> bool:
+    """Whether a solver's plan arrives, and costs no more than the plan at hand."""
+    if outcome.status not in (Status.SUCCESS, Status.INTERRUPTED):
+        return False
+    arrived = outcome.replay_error <= settings.replay_tolerance
+    return arrived and outcome.cost <= closed.cost * (1 + PROVED_GAP)
+
+
 def _since(began: float) -> float:
     return time.perf_counter() - began
 
@@ -290,27 +299,20 @@ def _optimal(
     if closed is not None and closed.gap <= PROVED_GAP:
         return closed  # meets the lower bound: no solver can do better
     with Interruption() as interruption:
-        outcome = solve(problem, reduction, settings, initial, progress, interruption)
+        ceiling = math.inf if closed is None else closed.cost
+        outcome = solve(problem, reduction, settings, initial, progress, interruption, ceiling)
     if outcome is None:
         # Interrupted before any solve ended: the exact plan is the best that there is.
         if closed is None:
             raise KeyboardInterrupt
         return dataclasses.replace(closed, status=Status.INTERRUPTED, seconds=_since(began))
-    if closed is not None and outcome.status is Status.INTERRUPTED:
-        arrived = outcome.replay_error <= settings.replay_tolerance
-        if not (arrived and outcome.cost <= closed.cost):
-            return dataclasses.replace(
-                closed,
-                status=Status.INTERRUPTED,
-                attempts=outcome.attempts,
-                seconds=_since(began),
-            )
-    if closed is not None and outcome.status not in (Status.SUCCESS, Status.INTERRUPTED):
-        # An exact plan that arrives serves better than an iterate that does not; the status
-        # says that it is not the optimum which was asked for.
+    if closed is not None and not _beats(outcome, closed, settings):
+        # An exact plan that arrives serves better than an iterate that does not, or costs more;
+        # the status says that it is not the optimum which was asked for.
+        interrupted = outcome.status is Status.INTERRUPTED
         return dataclasses.replace(
             closed,
-            status=Status.NOT_CONVERGED,
+            status=Status.INTERRUPTED if interrupted else Status.NOT_CONVERGED,
             attempts=outcome.attempts,
             violations=outcome.violations,
             seconds=_since(began),

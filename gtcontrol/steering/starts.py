@@ -19,7 +19,7 @@ from .scaling import Units
 __all__ = ["courses", "first_horizon"]
 
 #: Default number of starts for programs of up to so many unknowns on the mesh asked for ...
-STARTS = ((700, 12), (1500, 8), (3000, 4), (math.inf, 2))
+STARTS = ((700, 12), (1500, 8), (3000, 4), (math.inf, 3))
 
 #: ... and with attention, which has many more local minima.
 ATTENTION_STARTS = ((1500, 72), (3000, 24), (math.inf, 8))
