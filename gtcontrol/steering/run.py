@@ -87,17 +87,20 @@ def steer(
         An earlier plan from which the solver starts (instead of several starts).
     starts : int, optional
         Number of starts of the solver; the best result is kept.  By default 12 when the program
-        is small, and down to 2 when it is large; twice as many with attention.
+        is small, and down to 3 when it is large; with attention 72, and down to 8.
     intervals : int
         Collocation intervals of the first mesh.
     solver : {"auto", "ipopt", "fatrop"}
+        fatrop is the faster one on small affine problems, where "auto" takes it.  It knows no
+        limit of time, and with attention or bounds it may not return from a bad start.
     tolerance : float
         Tolerance of the solver.
     replay_tolerance : float
         Largest relative miss of the replay by an independent integrator that counts as
         arrival.
     refinements : int
-        How often the mesh may be doubled when the replay misses.
+        How often the mesh may be doubled while the replay misses or, with piecewise constant
+        controls, the cost still changes.
     max_iterations : int
         Bound on the solver's iterations per start.
     reduce : bool
