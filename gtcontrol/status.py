@@ -30,12 +30,13 @@ class Status(Enum):
         "is kept. Give the schedule's discontinuities as `breakpoints`."
     )
     NOT_CONVERGED = (
-        "No optimum was found that stands the check: call `explain()` for how the solver ended; "
-        "try more `starts`, more `intervals` or looser bounds."
+        "No optimum was found that stands the check; the table of attempts in the report (in "
+        "Python `explain()`) says how the solver ended. Try more `intervals`, more `starts`, "
+        "looser bounds, or rescale the tokens."
     )
     INFEASIBLE = (
-        "The solver found no plan that satisfies the constraints: call `explain()` for the "
-        "worst one; loosen the bounds or lengthen the horizon."
+        "The solver found no plan that satisfies the constraints: the report (in Python "
+        "`explain()`) names the worst ones; loosen the bounds or lengthen the horizon."
     )
     REPLAY_FAILED = (
         "The solver converged, but its plan misses the target when it is simulated; "

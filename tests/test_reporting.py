@@ -27,7 +27,7 @@ from gtcontrol.reporting import atomic, figures, files, html as page, text
 from gtcontrol.reporting.figures import controls, covariance, plane, sampling
 from gtcontrol.reporting.figures.canvas import encode
 from gtcontrol.reporting.views import view
-from gtcontrol.reporting.views.steering import best_attempt
+from gtcontrol.reporting.views.attempts import best_attempt, groups
 from gtcontrol.reporting.wording import error, matrix, number, percent, relation
 from gtcontrol.results.reachability import Reachability
 from gtcontrol.results.steering import Attempt, Steering, Violation
@@ -137,6 +137,33 @@ def failed():
     )  # fmt: skip
 
 
+def crowded(**changed):
+    """A plan with many attempts, of which some end with the same cost and some early."""
+    crowd = tuple(
+        Attempt(
+            "bent and rotated geodesic, switched signs",
+            "ipopt",
+            8,
+            "Solve_Succeeded",
+            True,
+            20 + i,
+            cost,
+            0.1,
+        )
+        for i, cost in enumerate([7.0, 7.0, 7.00001, 8.0, 8.0, 9.0])
+    )
+    crowd += tuple(
+        Attempt("bent geodesic, at rest", "ipopt", 8, "set aside", False, 6, 3.0 + i, 0.1)
+        for i in range(40)
+    )
+    crowd += (
+        Attempt("geodesic, opposed", "ipopt", 20, "Solve_Succeeded", True, 30, 7.1, 0.5),
+        Attempt("geodesic, opposed", "ipopt", 40, "Restoration_Failed", False, 30, 7.2, 0.5),
+    )
+    options = {"cost": gt.ControlEnergy(), "attempts": crowd, "tokens": None, "lower_bound": 6.0}
+    return plan(law(2, 2, 1), law(2, 2, 2), controls="AVBb", **(options | changed))
+
+
 def mismatch():
     wanted = gt.Gaussian(np.ones(3), np.diag([2.0, 1.0, 0.5]))
     question = ReachabilityProblem(law(3, 2, 1), wanted, "AVBb", "reach-rank-mismatch")
@@ -179,6 +206,10 @@ CASES = {
     "embedding": lambda: plan(law(768, 4, 5), law(768, 4, 6)),
     "huge": lambda: plan(law(2, 2, 1, 1e75), law(2, 2, 2, 1e75), lower_bound=0.0),
     "failed": failed,
+    "stand-in": lambda: crowded(
+        spent=9.5, status=gt.Status.NOT_CONVERGED, solver="closed form (transport-geodesic)",
+        replay_error=1.5e-16, lower_bound=6.0,
+    ),
     "never arrives": lambda: plan(
         law(2, 2, 1), law(2, 2, 2), status=gt.Status.INTERRUPTED, spent=math.inf,
         lower_bound=0.0, replay_error=math.inf, terminal_error=math.nan, tokens=None,
@@ -617,11 +648,84 @@ def test_many_attempts_keep_the_returned_one():
     crowd = tuple(
         Attempt(f"start {i}", "ipopt", 20, "", i == 40, 9, 5.0 + i, 0.1) for i in range(41)
     )
-    result = plan(law(1, 1, 1), law(1, 1, 2), attempts=crowd, spent=45.0, tokens=None)
+    result = plan(
+        law(1, 1, 1), law(1, 1, 2), attempts=crowd, spent=45.0, tokens=None, solver="ipopt"
+    )
     ax = result.plot()["cost"].axes[0]
     rows = [t.get_text() for t in ax.get_yticklabels()]
-    assert len(rows) == 20
-    assert any("start 40," in row for row in rows)
+    assert [row.split("\n")[0] for row in rows] == ["start 0", "start 1", "start 2", "start 40"]
+    assert "(the 4 best of 41 different costs shown)" in said(result, "cost")
+
+
+def said(result, name):
+    """Title of a figure on one line."""
+    return " ".join(result.plot()[name]._suptitle.get_text().split())
+
+
+def test_attempts_of_equal_cost_share_a_row():
+    result = crowded(spent=7.1001, solver="ipopt", intervals=20)
+    told = [[result.attempts[i].cost for i in g.members] for g in groups(result)]
+    assert sorted(told) == [[7.0, 7.0, 7.00001], [7.1], [7.2], [8.0, 8.0], [9.0]]
+    (table,) = [t for t in view(result).tables if t.title == "Attempts of the solver"]
+    starts = [row[0] for row in table.rows]
+    assert starts[:2] == [
+        "bent and rotated geodesic, switched signs and 2 more", "geodesic, opposed (best)",
+    ]  # fmt: skip
+    assert starts[-1] == "bent geodesic, at rest and 39 more"
+    assert table.rows[-1][4:] == ("3 to 42", "4 s", "set aside")
+    assert table.rows[0][3] == "20 to 22"
+    assert len(table.rows) == 6
+    for word in ("bent", "rotated", "reversed", "opposed", "aligned", "mixed signs",
+                 "switched", "at rest", "set aside", "own mesh"):  # fmt: skip
+        assert word in table.note
+    assert "given up after a few iterations" in outline(page.render(result, {}))[1]
+    assert "40 attempts set aside early not shown" in said(result, "cost")
+
+
+def test_an_exact_plan_that_stands_in_is_told_apart_from_the_attempts():
+    result = case("stand-in")
+    assert best_attempt(result) is None
+    for name in ("path", "covariance", "cost"):
+        assert "NOT_CONVERGED: an exact plan stands in for the optimum" in said(result, name)
+        assert "miss" not in said(result, name)
+        assert "not meet" not in said(result, name)
+    ax = result.plot()["cost"].axes[0]
+    stars = [line for line in ax.lines if line.get_marker() == "*" and len(line.get_xdata())]
+    assert [float(line.get_xdata()[0]) for line in stars] == [9.5]
+    row = [t.get_text() for t in ax.get_yticklabels()][int(stars[0].get_ydata()[0])]
+    assert row == "closed form (transport-geodesic)"
+    _, words = outline(page.render(result, {}))
+    assert "(best)" not in words
+    assert "should" not in view(result).captions["path"] + view(result).captions["covariance"]
+    for part in ("7 attempts of the solver converged, all at a lower cost",
+                 "when simulated none of their plans arrives at the target",
+                 "1 attempt on a finer mesh did not converge",
+                 "the table of attempts in the report", "rescale the tokens"):  # fmt: skip
+        assert part in view(result).headline
+    # A failure that does not arrive is no stand-in.
+    assert "should" in view(case("failed")).captions["path"]
+    # What was stopped while tokens moved along an optimal exact plan is no stand-in either.
+    optimal = crowded(status=gt.Status.INTERRUPTED, replay_error=0.0, attempts=(), lower_bound=5.0,
+                      spent=5.0)  # fmt: skip
+    assert "stands in" not in said(optimal, "path")
+    assert "arrives to within 0" in said(optimal, "path")
+
+
+def test_captions_say_what_is_drawn():
+    for name in ("line", "collinear", "blow-up"):
+        caption = view(case(name)).captions["path"]
+        assert "bands" in caption
+        assert "ellipses" not in caption
+    for name in ("planar", "singular", "embedding", "flow", "blow-up in the plane"):
+        assert "bands" not in view(case(name)).captions["path"]
+        assert "ellipses" in view(case(name)).captions["path"]
+
+
+def test_a_bound_of_zero_is_called_trivial():
+    (bound,) = [f.value for f in view(case("failed")).facts if f.label == "lower bound"]
+    assert bound == "0: only this trivial bound is known"
+    legend = pictures("failed")["cost"].legends[0]
+    assert not any("bound" in t.get_text() for t in legend.get_texts())
 
 
 # -- pages -----------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from ...problem.bounds import Bounds
 from ...results.steering import Steering
 from ...results.trajectory import Trajectory
 from ...status import Status
+from ..views.attempts import arrives, stands_in
 from ..wording import number
 from .canvas import (
     BLACK,
@@ -59,8 +60,12 @@ def steering(result: Steering) -> Figure:
     rank = result.problem.start.rank
     smallest = number(float(np.nanmin(samples.eigenvalues())), 3)
     finding = f"Rank {rank} is kept: the smallest eigenvalue on the way is {smallest}"
-    if not result.answered:
+    if not arrives(result):
         finding = "The covariance along the best plan found does not meet the target"
+    elif stands_in(result):
+        finding = (
+            f"{result.status.name}: an exact plan stands in for the optimum; it keeps rank {rank}"
+        )
     title(fig, finding)
     ax = fig.add_subplot()
     _curves(ax, path, samples, result.problem.target)

@@ -15,6 +15,7 @@ from ...gaussian import Gaussian
 from ...results.steering import Steering
 from ...results.trajectory import Trajectory
 from ...status import Status
+from ..views.attempts import arrives, stands_in
 from ..wording import count, error, number
 from .canvas import BLACK, BLUE, RED, TIME, decorate, figure, time_bar, title
 from .plane import Plane, plane_of
@@ -55,8 +56,11 @@ def steering(result: Steering) -> Figure:
         finding = f"Arrives: replay error {miss}"
     elif not np.isfinite(result.replay_error):
         finding = f"{result.status.name}: the replay of the plan does not get to the end"
+    elif stands_in(result):
+        finding = f"{result.status.name}: an exact plan stands in for the optimum, and arrives"
     else:
-        finding = f"{result.status.name}: the plan misses the target by {miss} (relative)"
+        verb = "arrives to within" if arrives(result) else "misses the target by"
+        finding = f"{result.status.name}: the plan {verb} {miss} (relative)"
     scene = _scene(result.trajectory, finding)
     clouds: tuple[tuple[float, Array], ...] = ()
     if result.tokens is not None and result.tokens.times.size:

@@ -10,7 +10,7 @@ from ..._check import Array
 from ...results.trajectory import Trajectory
 from ...status import Status
 
-__all__ = ["Samples", "sample"]
+__all__ = ["Samples", "drawable_times", "sample"]
 
 #: Points in time of a curve, and the work (entries of singular value problems) to be spent.
 POINTS, WORK = 240, 4e8
@@ -60,9 +60,8 @@ def sample(trajectory: Trajectory, *, drawable: bool = False) -> Samples:
     dense, nodes = trajectory.interpolant, trajectory.times
     # With process noise factors are square roots of covariances, with zeros that are rounding.
     rounding = ROUNDING_FACTOR if c == trajectory.problem.start.rank else ROUNDING_COVARIANCE
-    if drawable and trajectory.status in (Status.BLOW_UP, Status.OVERFLOW):
-        below = np.flatnonzero(trajectory.traces <= GROWTH * trajectory.traces[0])
-        nodes = nodes[: max(int(below[-1]) + 1, 2)]
+    if drawable:
+        nodes = drawable_times(trajectory)
     if dense is None or nodes.size == 1:
         n = nodes.size
         layers = Samples(nodes, trajectory.means[:n], trajectory.factors[:n], rounding)
@@ -73,6 +72,14 @@ def sample(trajectory: Trajectory, *, drawable: bool = False) -> Samples:
     for i, law in enumerate(laws):  # with process noise the rank may grow in time
         factors[i, :, : law.rank] = law.factor
     return Samples(times, np.array([law.mean for law in laws]), factors, rounding)
+
+
+def drawable_times(trajectory: Trajectory) -> Array:
+    """Times of a trajectory, up to where it can be drawn if it leaves every bound."""
+    if trajectory.status not in (Status.BLOW_UP, Status.OVERFLOW):
+        return trajectory.times
+    below = np.flatnonzero(trajectory.traces <= GROWTH * trajectory.traces[0])
+    return trajectory.times[: max(int(below[-1]) + 1, 2)]
 
 
 def _refine(nodes: Array, most: int) -> Array:

@@ -18,11 +18,12 @@ class Fact:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a title, one header and rows of text."""
+    """A table with a title, one header and rows of text; `note` says how to read it."""
 
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...results.steering import SET_ASIDE, Attempt, Steering
+from ...results.steering import Steering
 from ...results.tokens import SAMPLING_BAND, TokenCheck
 from ...status import Status
 from ..wording import compared, count, duration, error, matrix, number, relation
-from . import snippets
+from . import attempts, snippets
 from .base import Fact, Table, View
+from .line import laws_of, on_a_line, spread_words
 from .statements import bounds_fact, controls_fact, cost_name, cost_words, law_fact
 
-__all__ = ["attempt_name", "best_attempt", "tokens_words", "view"]
+__all__ = ["tokens_words", "view"]
 
 #: So many violated constraints are named in a summary.
 VIOLATIONS = 3
@@ -38,21 +39,6 @@ def view(result: Steering) -> View:
     )
 
 
-def best_attempt(result: Steering) -> int | None:
-    """Index of the attempt whose plan is returned, if any attempt ended with a cost."""
-    costs = np.array([a.cost for a in result.attempts], dtype=float)
-    distance = np.abs(costs - result.cost)
-    good = np.isfinite(distance)
-    converged = good & np.array([a.converged for a in result.attempts], dtype=bool)
-    allowed = converged if converged.any() else good
-    return int(np.argmin(np.where(allowed, distance, np.inf))) if allowed.any() else None
-
-
-def attempt_name(attempt: Attempt) -> str:
-    """Name of an attempt, for tables and axes."""
-    return f"{attempt.start}, {count(attempt.intervals, 'interval')}, {attempt.solver}"
-
-
 def tokens_words(check: TokenCheck) -> str:
     """Errors of a token check beside their sampling errors."""
     verdict = "within" if check.within_sampling_error else "NOT within"
@@ -74,17 +60,26 @@ def _headline(result: Steering) -> str:
             f"integrator it misses by {error(result.replay_error)} (relative). "
             f"Its {words}."
         )
-    advice = f"{result.status.value} {_miss(result)}"
+    advice = _stand_in(result) if attempts.stands_in(result) else _miss(result)
     if result.violations:
         worst = result.violations[0]
         advice += f" Worst: {worst.constraint} ({worst.where}), missed by {error(worst.size)}."
-    return advice
+    return f"{result.status.value} {advice}"
+
+
+def _stand_in(result: Steering) -> str:
+    return (
+        "An exact plan stands in for the optimum: it arrives, with a replay error of "
+        f"{error(result.replay_error)}, but may cost more than need be. "
+        f"{attempts.rejection(result)}"
+    )
 
 
 def _miss(result: Steering) -> str:
     if not np.isfinite(result.replay_error):
         return "The replay of the best plan does not get to the end."
-    return f"The best plan found misses the target by {error(result.replay_error)} (relative)."
+    verb = "arrives to within" if attempts.arrives(result) else "misses the target by"
+    return f"The best plan found {verb} {error(result.replay_error)} (relative)."
 
 
 def _facts(result: Steering) -> list[Fact]:
@@ -92,7 +87,7 @@ def _facts(result: Steering) -> list[Fact]:
     facts = [
         Fact("status", f"{result.status.name}: {result.status.value}"),
         Fact("cost", f"{number(result.cost)} ({cost_name(p.cost)})"),
-        Fact("lower bound", f"{number(result.lower_bound)}: {result.lower_bound_reason}"),
+        Fact("lower bound", _bound(result)),
         Fact("gap", relation(result.cost, result.lower_bound, result.gap)),
         Fact("replay error", f"{error(result.replay_error)} (relative, independent integrator)"),
         Fact("terminal error", f"{error(result.terminal_error)} (the solver's own trajectory)"),
@@ -109,18 +104,22 @@ def _facts(result: Steering) -> list[Fact]:
         work.append(duration(result.seconds))
     facts.append(Fact("solver", f"{result.solver}: {', '.join(work)}"))
     if result.attempts:
-        good = sum(a.converged for a in result.attempts)
-        aside = sum(a.outcome == SET_ASIDE for a in result.attempts)
-        early = f", {aside} set aside early" if aside else ""
-        facts.append(Fact("attempts", f"{good} of {len(result.attempts)} converged{early}"))
+        facts.append(Fact("attempts", attempts.tally(result)))
     facts.append(Fact("rank", _rank(result)))
     if result.tokens is not None:
         facts.append(Fact("token check", tokens_words(result.tokens)))
+    violated = "solver's best misses" if attempts.stands_in(result) else "violated"
     facts += [
-        Fact("violated", f"{v.constraint} ({v.where}) by {error(v.size)}. {v.advice}")
+        Fact(violated, f"{v.constraint} ({v.where}) by {error(v.size)}. {v.advice}")
         for v in result.violations[:VIOLATIONS]
     ]
     return facts
+
+
+def _bound(result: Steering) -> str:
+    if result.lower_bound == 0:
+        return "0: only this trivial bound is known"
+    return f"{number(result.lower_bound)}: {result.lower_bound_reason}"
 
 
 def _rank(result: Steering) -> str:
@@ -150,13 +149,13 @@ def _statement(result: Steering) -> list[Fact]:
 
 def _captions(result: Steering) -> dict[str, str]:
     name = cost_name(result.problem.cost)
-    arrives = result.status is Status.SUCCESS
+    arrives = attempts.arrives(result)
+    line = on_a_line([result.problem.start, *laws_of(result.trajectory)], result.problem.target)
+    dots = "; dots are softmax tokens moved by the plan" if result.tokens else ""
     captions = {
         "path": (
-            "The Gaussian moves from the start (blue) and "
-            + ("ends on" if arrives else "should end on")
-            + " the dashed target; ellipses hold one and two standard deviations"
-            + (", dots are softmax tokens moved by the plan." if result.tokens else ".")
+            f"The Gaussian moves from the start (blue) and {'ends' if arrives else 'should end'} "
+            f"on the target (red, dashed): {spread_words(line)}{dots}."
         ),
         "controls": "The plan itself: the parameters of the Transformer as functions of time.",
         "covariance": (
@@ -164,12 +163,7 @@ def _captions(result: Steering) -> dict[str, str]:
             "end are the target's values, which the curves "
             + ("meet." if arrives else "should meet.")
         ),
-        "cost": (
-            f"Each dot is the {name} of one attempt; no plan whatsoever can lie to the left of "
-            "the dashed lower bound."
-            if result.lower_bound > 0
-            else f"Each dot is the {name} of one attempt; no positive lower bound is known."
-        ),
+        "cost": _cost_caption(result, name),
     }
     if result.tokens is not None:
         captions["tokens"] = (
@@ -179,24 +173,19 @@ def _captions(result: Steering) -> dict[str, str]:
     return captions
 
 
+def _cost_caption(result: Steering, name: str) -> str:
+    dots = f"Each dot is the {name} that attempts of the solver ended with, on their own mesh"
+    if attempts.stands_in(result):
+        dots += "; the star is the exact plan, as none of their plans arrives"
+    if result.lower_bound > 0:
+        return f"{dots}; no plan whatsoever can lie to the left of the dashed lower bound."
+    return f"{dots}; no positive lower bound is known."
+
+
 def _tables(result: Steering) -> list[Table]:
     tables = []
     if result.attempts:
-        best = best_attempt(result)
-        rows = tuple(
-            (
-                f"{a.start}{' (best)' if i == best else ''}",
-                a.solver,
-                str(a.intervals),
-                str(a.iterations),
-                number(a.cost),
-                duration(a.seconds),
-                a.outcome,
-            )
-            for i, a in enumerate(result.attempts)
-        )
-        header = ("start", "solver", "intervals", "iterations", "cost", "time", "outcome")
-        tables.append(Table("Attempts of the solver", header, rows))
+        tables.append(attempts.table(result))
     if result.violations:
         missed = tuple((v.constraint, v.where, error(v.size), v.advice) for v in result.violations)
         columns = ("constraint", "where", "missed by", "what to try")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...gaussian import Gaussian
 from ...results.tokens import TokenRun
 from ...status import Status
 from ..wording import count, duration, matrix, number
 from .base import Fact, Table, View
+from .line import on_a_line, spread_words
 from .statements import law_fact
 
 __all__ = ["view"]
@@ -28,12 +30,20 @@ def view(result: TokenRun) -> View:
         statement=tuple(_statement(result)),
         captions={
             "path": (
-                "Some of the tokens at the start, half-way and at the end; ellipses hold one and "
-                "two standard deviations of all tokens."
+                "Some of the tokens at the start, half-way and at the end; "
+                f"{spread_words(_on_a_line(result))} of all tokens."
             )
         },
         tables=(_moments(result),),
     )
+
+
+def _on_a_line(result: TokenRun) -> bool:
+    ends = [
+        Gaussian.from_covariance(result.means[i], result.covariances[i])
+        for i in dict.fromkeys((0, result.times.size // 2, result.times.size - 1))
+    ]
+    return on_a_line(ends, ends[-1])
 
 
 def _headline(result: TokenRun) -> str:

@@ -9,6 +9,7 @@ from ...status import Status
 from ..wording import count, duration, matrix, number
 from . import snippets
 from .base import Fact, Table, View
+from .line import laws_of, on_a_line, spread_words
 from .statements import law_fact
 
 __all__ = ["view"]
@@ -137,18 +138,17 @@ def _parameters(result: Trajectory) -> str:
 
 def _captions(result: Trajectory) -> dict[str, str]:
     per = "layer by layer" if result.problem.layers is not None else "in time"
+    laws = laws_of(result)
+    line = on_a_line([result.problem.start, *laws], laws[-1])
     captions = {
-        "path": (
-            "The Gaussian from its start (blue) to its last state; ellipses hold one and two "
-            "standard deviations."
-        ),
+        "path": f"The Gaussian from its start (blue) to its last state: {spread_words(line)}.",
         "covariance": f"Total variance and eigenvalues of the covariance, {per}.",
         "mean": f"The mean of the tokens, {per}.",
     }
     if result.status is Status.BLOW_UP:
         captions["path"] = (
             "The Gaussian from its start (blue) on; the picture stops before the blow-up, where "
-            "the ellipses would leave every frame."
+            f"the {'bands' if line else 'ellipses'} would leave every frame."
         )
         captions["covariance"] = (
             "Left: the variance leaves every bound at the vertical line. Right: against the "
