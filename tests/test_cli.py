@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 import gtcontrol as gt
+from gtcontrol import cli
 from gtcontrol.cli import kinds, session
 from gtcontrol.cli.app import app
 from gtcontrol.problem import zoo
@@ -202,6 +204,42 @@ def test_an_interrupted_token_check_keeps_the_plan(monkeypatch):
     assert gt.load("runs/mine").cost == pytest.approx(2.25, rel=1e-12)
 
 
+def stop(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_an_interruption_of_the_drawing_keeps_the_result(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("gtcontrol.reporting.figures.images", stop)
+        done = gtcontrol("run", "simulate-layers", "--out", "my runs")
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert "the result is kept in my runs: `gtcontrol report 'my runs'` draws it" in done.stderr
+    assert {f.name for f in Path().rglob("*")} == {"my runs", "result.json", "result.npz"}
+    assert gt.load("my runs").status is gt.Status.SUCCESS
+    assert gtcontrol("report", "my runs").exit_code == 0
+    assert Path("my runs/report.html").is_file()
+
+
+def test_a_second_interruption_writes_nothing(monkeypatch):
+    monkeypatch.setattr("gtcontrol.reporting.figures.images", stop)
+    monkeypatch.setattr(gt.Trajectory, "save", stop)
+    done = gtcontrol("run", "simulate-layers")
+    assert (done.exit_code, done.stderr) == (1, "gtcontrol: interrupted; nothing was written.\n")
+    assert not Path("runs").exists()
+
+
+def test_an_interruption_while_commands_are_loaded_is_one_line(monkeypatch, capsys):
+    unloaded = types.ModuleType("gtcontrol.cli.app")
+    unloaded.__getattr__ = stop
+    monkeypatch.setitem(sys.modules, "gtcontrol.cli.app", unloaded)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == "gtcontrol: interrupted; nothing was written.\n"
+
+
 # -- bad input ---------------------------------------------------------------------------
 
 
@@ -347,6 +385,36 @@ def test_a_reader_that_stops_early_is_no_error():
         env=buffered,
     )
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.parametrize("arguments", [["list"], ["--help"], ["run", "simulate-layers"]])
+def test_a_full_disk_under_standard_output_is_one_line(arguments):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "gtcontrol", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    where = " The results are in runs/simulate-layers." if arguments[0] == "run" else ""
+    reason = "cannot print to standard output: No space left on device."
+    assert done.stderr == f"gtcontrol: {reason}{where}\n"
+    assert done.returncode == 1
+    if where:
+        assert gt.load("runs/simulate-layers").answered
+
+
+def test_a_closed_standard_output_is_one_line():
+    done = subprocess.run(
+        ["sh", "-c", '"$0" -m gtcontrol list >&-', sys.executable],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == "gtcontrol: cannot print to standard output: it is closed.\n"
+    assert done.returncode == 1
 
 
 def test_ctrl_c_keeps_the_best_plan_so_far():

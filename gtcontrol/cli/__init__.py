@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 __all__ = ["main"]
 
 
 def main() -> None:
     """Entry point of the ``gtcontrol`` command."""
-    from .app import app
-
+    try:
+        from .app import app
+    except KeyboardInterrupt:  # pressed while the commands are loaded
+        sys.stderr.write("gtcontrol: interrupted; nothing was written.\n")
+        sys.exit(1)
     app()

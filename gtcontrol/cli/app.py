@@ -54,7 +54,7 @@ def _gtcontrol(
 
     0: the question was answered, also by "it blows up" or "it cannot be reached";
 
-    1: it could not be answered, or an expectation of the file was not met;
+    1: it could not be answered or printed, or an expectation of the file was not met;
 
     2: bad input, with one line on standard error and nothing written.
     """

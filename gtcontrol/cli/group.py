@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import GtcontrolError
-from .terminal import complain
+from .terminal import Unprintable, complain, unprintable
 
 __all__ = ["ANSWERED", "BAD_INPUT", "UNANSWERED", "OneLineGroup"]
 
@@ -51,6 +51,14 @@ class OneLineGroup(TyperGroup):
         except _UsageError as error:
             complain(f"{error.format_message()} See `gtcontrol --help`.")
             code = BAD_INPUT
+        except Unprintable as error:
+            complain(str(error))
+            code = UNANSWERED
+        except OSError as error:
+            if error.filename is not None:
+                raise  # a file: a mistake of the program, as all files are written with care
+            complain(unprintable(error))  # the help, which typer prints by itself
+            code = UNANSWERED
         except (KeyboardInterrupt, typer.Abort):
             code = _INTERRUPTED
         if code == _INTERRUPTED:

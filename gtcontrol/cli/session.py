@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from ..results.writing import to_json
 from ..status import Status
 from . import kinds
 from .group import ANSWERED, UNANSWERED
-from .terminal import complain, progress_bar, say, warnings_on_one_line
+from .terminal import Unprintable, complain, progress_bar, say, warnings_on_one_line
 
 __all__ = ["find", "run_problem"]
 
@@ -62,13 +63,31 @@ def run_problem(
         located(one_line(str(path))),
     ):
         result = task.run(progress)
-    findings = task.findings(result)
-    reports.write_all(result, folder)
-    if as_json:
-        say(to_json(result))
-    elif not quiet:
-        say(_conclusion(document.title, result, findings, folder))
+    try:
+        findings = task.findings(result)
+        reports.write_all(result, folder)
+    except KeyboardInterrupt:
+        return _keep_result(result, folder)
+    try:
+        if as_json:
+            say(to_json(result))
+        elif not quiet:
+            say(_conclusion(document.title, result, findings, folder))
+    except Unprintable as error:
+        raise Unprintable(f"{error} The results are in {folder}.") from None
     return _exit_code(result, findings, folder)
+
+
+def _keep_result(result: Result, folder: Path) -> int:
+    """Leave the result itself when the drawing of its report was interrupted."""
+    from ..reporting import files as reports
+
+    reports.write_result(result, folder)
+    complain(
+        f"interrupted while the report was drawn; the result is kept in {folder}: "
+        f"`gtcontrol report {shlex.quote(str(folder))}` draws it."
+    )
+    return UNANSWERED
 
 
 def _conclusion(title: str, result: Result, findings: Sequence[Finding], folder: Path) -> str:

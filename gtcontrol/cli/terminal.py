@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -10,14 +11,49 @@ from contextlib import contextmanager
 from ..problem.messages import one_line
 from ..progress import Progress, silent
 
-__all__ = ["complain", "progress_bar", "say", "warnings_on_one_line"]
+__all__ = [
+    "Unprintable",
+    "complain",
+    "progress_bar",
+    "say",
+    "unprintable",
+    "warnings_on_one_line",
+]
+
+
+class Unprintable(Exception):
+    """Standard output takes no more, as on a full disk."""
 
 
 def say(text: str) -> None:
-    """Print to standard output."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
-    # A reader that has gone is noticed here, where it is handled, and not when Python ends.
-    sys.stdout.flush()
+    """Print to standard output.
+
+    Raises
+    ------
+    Unprintable
+        If standard output cannot be written, for another reason than that its reader has gone.
+    """
+    if sys.__stdout__ is None and sys.stdout is sys.__stdout__:
+        raise Unprintable("cannot print to standard output: it is closed.")
+    try:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        # A reader that has gone is noticed here, where it is handled, and not when Python ends.
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Unprintable(unprintable(error)) from None
+
+
+def unprintable(error: OSError) -> str:
+    """Say that standard output cannot be written, and let go of what is still to be written.
+
+    Otherwise Python would try to write it once more when it ends, and complain on its own.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    return f"cannot print to standard output: {error.strerror or error}."
 
 
 def complain(text: str) -> None:

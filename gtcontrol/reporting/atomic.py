@@ -97,6 +97,9 @@ def _swap(fresh: Path, target: Path) -> None:
         raise
     try:
         shutil.rmtree(aside)
+    except KeyboardInterrupt:
+        shutil.rmtree(aside)  # the new result is in place: nothing of the old one may stay
+        raise
     except OSError as error:
         raise OutputFailure(
             f"the new result is in {target}, but the earlier one could not be deleted from "

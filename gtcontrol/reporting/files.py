@@ -9,7 +9,7 @@ from ..results.base import Result
 from . import figures, html
 from .atomic import check_folder, replaced_folder
 
-__all__ = ["check_writable", "write_all"]
+__all__ = ["check_writable", "write_all", "write_result"]
 
 #: What such a folder holds; a folder that holds anything else is never replaced.
 CONTENTS = ("result.json", "result.npz", "report.html", "figures", "figures/*.png")
@@ -44,6 +44,30 @@ def write_all(result: Result, directory: str | PathLike[str]) -> Path:
         (folder / "figures").mkdir()
         for name, data in images.items():
             (folder / "figures" / f"{name}.png").write_bytes(data)
+    return Path(directory)
+
+
+def write_result(result: Result, directory: str | PathLike[str]) -> Path:
+    """Write the result alone into `directory`, all or nothing, without report and figures.
+
+    Parameters
+    ----------
+    result : Result
+    directory : path
+        A folder as for :func:`write_all`.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder.
+
+    Raises
+    ------
+    OutputFailure
+        If the folder cannot be written or holds other files.
+    """
+    with replaced_folder(directory, CONTENTS) as folder:
+        result.save(folder)
     return Path(directory)
 
 
