@@ -24,6 +24,7 @@ class _WithoutCaught:
         self._held = ""
 
     def write(self, text: str) -> int:
+        """Write text; what may become such a line waits for its end."""
         if not self._held and not text.startswith("CasADi - "):
             return self._stream.write(text)
         self._held += text

@@ -11,8 +11,8 @@ from gtcontrol._interrupt import Interruption
 
 #: As CasADi writes it, in pieces.
 CAUGHT = (
-    "CasADi - ", "2026", "-", "11", "-", "30", " ", "08", ":", "24", " WARNING(\"",
-    "KeyboardInterruptException", "\") [", ".../casadi/interfaces/ipopt/ipopt_nlp.cpp:132", "]\n",
+    "CasADi - ", "2026", "-", "11", "-", "30", " ", "08", ":", "24", ' WARNING("',
+    "KeyboardInterruptException", '") [', ".../casadi/interfaces/ipopt/ipopt_nlp.cpp:132", "]\n",
 )  # fmt: skip
 
 
