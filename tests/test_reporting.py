@@ -332,6 +332,35 @@ def test_summary_of_a_plan_has_the_numbers():
 def test_summary_says_when_tokens_miss():
     assert not case("singular").tokens.within_sampling_error
     assert "NOT within 3 sampling errors" in " ".join(text.summary(case("singular")).split())
+    assert "tokens miss" not in text.summary(case("planar"))
+
+
+def test_tokens_that_miss_are_told_with_the_reason():
+    tokens = dataclasses.replace(
+        case("singular").tokens, count=2000, largest_logit_variance=1.4961, moment_matched=True,
+        mean_error=0.02, mean_sampling_error=0.045, covariance_error=1.04,
+        covariance_sampling_error=0.13,
+    )  # fmt: skip
+
+    def words(**changed):
+        checked = dataclasses.replace(tokens, **changed)
+        return " ".join(text.summary(dataclasses.replace(case("singular"), tokens=checked)).split())
+
+    headline = "But 2000 softmax tokens moved by it miss the target: the error of their covariance"
+    for part in (f"{headline} is 1, 8 times its sampling error.", "log N = 7.6",
+                 "logit variance up to 1.5 along the plan", "`tokens.count`"):  # fmt: skip
+        assert part in words()
+    assert "logit variance up to 1.5" in words(covariance_error=0.1)
+    assert "But 2000" not in words(covariance_error=0.1)
+    assert "error of their mean is 2, without spread" in words(
+        mean_error=2.0, mean_sampling_error=0.0
+    )
+    bare = {"largest_logit_variance": 0.0}
+    assert "set `moment_matched`" in words(**bare, moment_matched=False)
+    assert "every token follows the plan" in words(**bare)
+    ended = words(status=gt.Status.STEP_LIMIT)
+    assert "tokens do not get to the end: STEP_LIMIT." in ended
+    assert "Raise `max_steps`" in ended
 
 
 def test_summary_of_a_failure_says_so_and_what_to_do():

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ...results.steering import Steering
-from ...results.tokens import SAMPLING_BAND, TokenCheck
 from ...status import Status
 from ..wording import compared, count, duration, error, matrix, number, relation
-from . import attempts, snippets
+from . import attempts, check, snippets
 from .base import Fact, Table, View
 from .line import laws_of, on_a_line, spread_words
 from .statements import bounds_fact, controls_fact, cost_name, cost_words, law_fact
 
-__all__ = ["tokens_words", "view"]
+__all__ = ["view"]
 
 #: So many violated constraints are named in a summary.
 VIOLATIONS = 3
@@ -39,27 +38,16 @@ def view(result: Steering) -> View:
     )
 
 
-def tokens_words(check: TokenCheck) -> str:
-    """Errors of a token check beside their sampling errors."""
-    verdict = "within" if check.within_sampling_error else "NOT within"
-    return (
-        f"{check.count} softmax tokens arrive with mean error {error(check.mean_error)} "
-        f"(sampling error {error(check.mean_sampling_error)}) and covariance error "
-        f"{error(check.covariance_error)} (sampling error "
-        f"{error(check.covariance_sampling_error)}): {verdict} {number(SAMPLING_BAND)} "
-        "sampling errors"
-    )
-
-
 def _headline(result: Steering) -> str:
     if result.status is Status.SUCCESS:
         name = cost_name(result.problem.cost)
         words = compared(name, result.cost, result.lower_bound, result.gap)
-        return (
+        told = (
             "The plan carries the start to the target: simulated again by an independent "
             f"integrator it misses by {error(result.replay_error)} (relative). "
             f"Its {words}."
         )
+        return told if result.tokens is None else f"{told} {check.missed(result.tokens)}".strip()
     advice = _stand_in(result) if attempts.stands_in(result) else _miss(result)
     if result.violations:
         worst = result.violations[0]
@@ -107,7 +95,7 @@ def _facts(result: Steering) -> list[Fact]:
         facts.append(Fact("attempts", attempts.tally(result)))
     facts.append(Fact("rank", _rank(result)))
     if result.tokens is not None:
-        facts.append(Fact("token check", tokens_words(result.tokens)))
+        facts += check.facts(result.tokens)
     violated = "solver's best misses" if attempts.stands_in(result) else "violated"
     facts += [
         Fact(violated, f"{v.constraint} ({v.where}) by {error(v.size)}. {v.advice}")
@@ -168,7 +156,8 @@ def _captions(result: Steering) -> dict[str, str]:
     if result.tokens is not None:
         captions["tokens"] = (
             f"Where {result.tokens.count} actual tokens arrive: errors in the shaded band are no "
-            "larger than chance explains."
+            "larger than chance explains"
+            + ("." if result.tokens.within_sampling_error else "; see “tokens miss” above.")
         )
     return captions
 
