@@ -841,7 +841,18 @@ def test_page_explains_what_its_model_adds():
     _, words = outline(rendered("noise"))
     for part in ("There are 2 heads", "score biases", "Process noise", "rank 1 at the start"):
         assert part in words
+    assert "S′ = M S + S Mᵀ + Q," in words
+    assert "Q intensity of the process noise" in words
     assert "Process noise" not in outline(rendered("flow"))[1]
+    assert "S′ = M S + S Mᵀ," in outline(rendered("flow"))[1]
+    later = [gt.Parameters(dim=1), gt.Parameters(A=[[0.1]], noise=[[0.2]])]
+    result = gt.simulate(gt.Gaussian([0.0], [[1.0]]), gt.Schedule([0.0, 0.5, 1.0], later))
+    _, words = outline(page.render(result, {}))
+    assert "S′ = M S + S Mᵀ + Q," in words
+    assert "in the pieces that have it" in words
+    assert "and noise adds h Q to S" in view(heads_with_noise(layers=5)).notes[0]
+    moved = gt.simulate_tokens(np.zeros((4, 1)), later[1], 1.0, layers=2, rng=1)
+    assert "+ Q," in outline(page.render(moved, {}))[1]
     assert "(I + h M) L" in outline(rendered("layers"))[1]
 
 

@@ -48,6 +48,8 @@ class View:
         One sentence for each picture: what to see.
     notes : tuple of str
         What the model of this problem has beyond the standard equations.
+    noise : bool
+        Whether process noise acts in this problem.
     tables : tuple of Table
     command, code : str
         How to compute the result again, from the shell and from Python; empty if unknown.
@@ -61,6 +63,7 @@ class View:
     statement: tuple[Fact, ...]
     captions: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    noise: bool = False
     tables: tuple[Table, ...] = ()
     command: str = ""
     code: str = ""

@@ -34,6 +34,7 @@ def view(result: TokenRun) -> View:
                 f"{spread_words(_on_a_line(result))} of all tokens."
             )
         },
+        noise=p.schedule.noisy,
         tables=(_moments(result),),
     )
 

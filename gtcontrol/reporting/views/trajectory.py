@@ -30,6 +30,7 @@ def view(result: Trajectory) -> View:
         statement=tuple(_statement(result)),
         captions=_captions(result),
         notes=tuple(_notes(result)),
+        noise=p.schedule.noisy,
         tables=(_laws(result),),
         command=snippets.command(p.name),
         code=snippets.simulating(p),
@@ -102,19 +103,26 @@ def _statement(result: Trajectory) -> list[Fact]:
 
 
 def _notes(result: Trajectory) -> list[str]:
-    p = result.problem.schedule.inner(0.0)
+    schedule = result.problem.schedule
+    pieces = [piece.law(piece.start) for piece in schedule.pieces(inner=True)]
     notes = []
     if result.problem.layers is not None:
+        noise = ", and noise adds h Q to S" if schedule.noisy else ""
         notes.append(
             "Here depth is discrete: a residual layer of step h maps m to m + h m′ and the factor "
-            "L of the covariance S = L Lᵀ to (I + h M) L."
+            f"L of the covariance S = L Lᵀ to (I + h M) L{noise}."
         )
-    if len(p.heads) > 1:
-        notes.append(f"There are {len(p.heads)} heads: their terms V S B and V m add up.")
-    if p.beta is not None:
+    heads = max(len(p.heads) for p in pieces)
+    if heads > 1:
+        notes.append(f"There are {heads} heads: their terms V S B and V m add up.")
+    if any(p.beta is not None for p in pieces):
         notes.append("The score biases β add V S β to m′.")
-    if p.noise is not None:
-        notes.append("Process noise adds its intensity Q to S′, so the rank may grow.")
+    if schedule.noisy:
+        notes.append(
+            "Process noise adds its intensity Q to S′"
+            + ("" if all(p.noise is not None for p in pieces) else ", in the pieces that have it")
+            + ", so the rank may grow."
+        )
     return notes
 
 
