@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +24,9 @@ import gtcontrol as gt
 from gtcontrol import cli
 from gtcontrol.cli import kinds, session
 from gtcontrol.cli.app import app
+from gtcontrol.cli.kinds.steer import SteerTable
 from gtcontrol.problem import zoo
+from gtcontrol.steering import starts
 
 KINETIC = """
 kind = "steer"
@@ -288,6 +291,66 @@ def test_bad_input_is_one_line_and_nothing_is_written(arguments, message):
     Path("big.toml").write_bytes(b"#" * 6_000_000)
     Path("binary.toml").write_bytes(os.urandom(2000) + b"\xff")
     assert message in refused(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("kind", "extra", "message"),
+    [
+        ("simulate", "[target]", "unknown key `target`, which belongs to the kind `steer` or `re"),
+        ("simulate", "[tokens]", "unknown key `tokens`, which belongs to the kind `steer`."),
+        ("reach", "[simulate]", "unknown key `simulate`, which belongs to the kind `simulate`."),
+        ("reach", "[stort]", "unknown key `stort`; did you mean `start`?"),
+    ],
+)
+def test_keys_of_another_kind_are_told_as_such(kind, extra, message):
+    Path("mine.toml").write_text(f"{kinds.load(kind).TEMPLATE}\n{extra}\n", encoding="utf-8")
+    assert message in refused("check", "mine.toml")
+
+
+def test_advice_suits_a_file():
+    unequal = KINETIC.replace("[[1.0, 0.0], [0.0, 1.0]]", "[[1.0, 0.0], [0.0, 0.0]]")
+    Path("rank.toml").write_text(unequal, encoding="utf-8")
+    alone = KINETIC.replace("[steer]", '[steer]\ncontrols = "A"')
+    Path("alone.toml").write_text(alone, encoding="utf-8")
+    rank, mean = refused("check", "rank.toml"), refused("check", "alone.toml")
+    for message in (rank, mean):
+        assert 'what a file of kind = "reach" with the same laws finds.' in message
+        assert not re.search(r"truncate|reachable\(", message)
+    assert "Give both laws the same rank (`factor` with as many columns" in rank
+    assert "Wasserstein distance" in mean
+
+
+def test_kinetic_energy_needs_what_moves_the_mean():
+    attention = KINETIC.replace("[steer]", '[steer]\ncontrols = "VB"')
+    attention = attention.replace("mean = [0.0, 0.0]", "mean = [0.5, 0.0]")
+    Path("mine.toml").write_text(attention, encoding="utf-8")
+    message = refused("check", "mine.toml")
+    assert "kinetic-energy the optimal plan moves the mean" in message
+    assert message.count("zero-bias") == 1
+    assert 'Enable b, or give method = "zero-bias" for a plan that is exact but not opt' in message
+    exact = attention.replace("[steer]", '[steer]\nmethod = "zero-bias"')
+    Path("mine.toml").write_text(exact, encoding="utf-8")
+    assert gtcontrol("check", "mine.toml").exit_code == 0
+    bias = attention.replace('"VB"', '"VBb"')
+    Path("mine.toml").write_text(bias, encoding="utf-8")
+    assert gtcontrol("check", "mine.toml").exit_code == 0
+
+
+def test_what_the_template_of_steer_suggests_is_true():
+    template = kinds.load("steer").TEMPLATE
+    body = template[template.index("[steer]\n") : template.index("[steer.cost]")]
+    fields = SteerTable.model_fields
+    for name, value in re.findall(r"(?m)^# (\w+) = (\S+)", body):
+        if name != "starts":
+            assert tomllib.loads(f"x = {value}")["x"] == fields[name].default
+    for method in re.findall(r'such as "([^"]+)"', body):
+        Path("mine.toml").write_text(
+            template.replace('# method = "optimal" ', f'method = "{method}"'), encoding="utf-8"
+        )
+        assert gtcontrol("check", "mine.toml").exit_code == 0
+    assert "without it 2 to 72, by size" in body
+    counts = [n for _, n in (*starts.STARTS, *starts.ATTENTION_STARTS)]
+    assert (min(counts), max(counts)) == (2, 72)
 
 
 def test_a_folder_of_other_files_is_not_replaced():

@@ -249,7 +249,10 @@ def test_a_law_is_read_from_an_archive_beside_the_file(tmp_path):
     ("arrays", "message"),
     [
         ({"mean": [0.0, 0.0]}, "must hold `mean`, and either `covariance` or `factor`"),
-        ({"mean": [0.0], "factor": [[1.0]], "covariance": [[1.0]]}, "and either `covariance`"),
+        (
+            {"mean": [0.0], "factor": [[1.0]], "covariance": [[1.0]]},
+            "holds both `covariance` and `factor`; leave one",
+        ),
         ({"factor": [[1.0]]}, "`start.mean` is missing"),
         ({"mean": [0.0], "faktor": [[1.0]]}, "an unknown array `faktor`; did you mean `factor`?"),
         ({"mean": [0.0], "factor": [["a"]]}, "of type <U1; expected real numbers"),

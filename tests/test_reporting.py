@@ -1049,7 +1049,8 @@ def test_impossible_places_are_refused_in_one_line(tmp_path, monkeypatch):
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    refused(".", "current folder")
+    refused(".", "it is the current folder; name a folder inside it")
+    refused("..", f"it holds the current folder, {here}; name a folder inside it")
     here.rmdir()
     monkeypatch.chdir(tmp_path)
     assert tree(tmp_path) == before

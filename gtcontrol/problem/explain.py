@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -13,22 +14,36 @@ from .messages import describe, listed, nearest, one_line, shorten
 __all__ = ["explain"]
 
 
-def explain(error: ValidationError, model: type[BaseModel]) -> str:
+def explain(
+    error: ValidationError,
+    model: type[BaseModel],
+    owners: Callable[[str], Sequence[str]] = lambda _: (),
+) -> str:
     """Return the first thing that is wrong, as one line.
 
     Unknown keys come first: a misspelt key also shows as a missing one.
+
+    Parameters
+    ----------
+    error : ValidationError
+    model : type of the schema
+    owners : callable, optional
+        The kinds of file that have a key of this name at the top.
     """
     found = error.errors(include_url=False, include_input=True)
     found.sort(key=lambda e: e["type"] != "extra_forbidden")
     first = found[0]
-    text = _sentence(first, model)
+    text = _sentence(first, model, owners)
     more = len(found) - 1
     return one_line(text if not more else f"{text} (and {more} more)")
 
 
-def _sentence(error: Any, model: type[BaseModel]) -> str:
+def _sentence(error: Any, model: type[BaseModel], owners: Callable[[str], Sequence[str]]) -> str:
     loc: tuple[str | int, ...] = error["loc"]
     if error["type"] == "extra_forbidden":
+        kinds = owners(str(loc[0])) if len(loc) == 1 else ()
+        if kinds:
+            return f"unknown key `{_path(loc)}`, which belongs to the kind {' or '.join(kinds)}."
         return _unknown(loc, model)
     extra = error.get("ctx", {})
     key = _path(loc) + extra.get("at", "")

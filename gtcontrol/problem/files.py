@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import stat
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,8 +32,15 @@ D = TypeVar("D", bound=Document)
 #: Finds the schema of a kind; raises ProblemFileInvalid for an unknown one.
 ModelOf = Callable[[str], type[D]]
 
+#: Names the kinds of file that have a key of this name at the top.
+Owners = Callable[[str], Sequence[str]]
 
-def read(path: Path, model_of: ModelOf[D]) -> D:
+
+def _nobody(_: str) -> Sequence[str]:
+    return ()
+
+
+def read(path: Path, model_of: ModelOf[D], owners: Owners = _nobody) -> D:
     """Read a problem file.
 
     Parameters
@@ -42,16 +49,18 @@ def read(path: Path, model_of: ModelOf[D]) -> D:
         A TOML file in UTF-8 of at most 5 MB.
     model_of : callable
         Returns the schema of a kind.
+    owners : callable, optional
+        Names the kinds that have a key, for a message about one that does not belong here.
 
     Raises
     ------
     ProblemFileInvalid
         If the file cannot be read or does not follow the schema; one line.
     """
-    return parse(text(path), model_of)
+    return parse(text(path), model_of, owners)
 
 
-def parse(text: str, model_of: ModelOf[D]) -> D:
+def parse(text: str, model_of: ModelOf[D], owners: Owners = _nobody) -> D:
     """Check the text of a problem file against the schema of its kind."""
     values = _toml(text)
     kind = values.get("kind")
@@ -63,7 +72,7 @@ def parse(text: str, model_of: ModelOf[D]) -> D:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise ProblemFileInvalid(explain(error, model)) from None
+        raise ProblemFileInvalid(explain(error, model, owners)) from None
 
 
 def text(path: Path) -> str:

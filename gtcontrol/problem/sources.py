@@ -178,7 +178,9 @@ def _check_members(where: str, names: Iterable[str]) -> None:
             close = nearest(name, _MEMBERS)
             hint = f"did you mean `{close}`?" if close else f"valid: {listed(_MEMBERS)}."
             fail(where, f"holds an unknown array `{one_line(name)}`; {hint}")
-    if ("covariance" in names) == ("factor" in names):
+    if "covariance" in names and "factor" in names:
+        fail(where, "holds both `covariance` and `factor`; leave one of them out.")
+    if "covariance" not in names and "factor" not in names:
         fail(where, "must hold `mean`, and either `covariance` or `factor`.")
 
 

@@ -114,10 +114,10 @@ def _checked(path: str | PathLike[str], ours: tuple[str, ...]) -> Path:
             raise OutputFailure(f"cannot write into {path}: {place} is a file, not a folder.")
     if not target.exists():
         return target
-    if Path.cwd().resolve().is_relative_to(target):
-        raise OutputFailure(
-            f"cannot write into {path}: it is the current folder; name a folder inside it."
-        )
+    here = Path.cwd().resolve()
+    if here.is_relative_to(target):
+        what = "is the current folder" if here == target else f"holds the current folder, {here}"
+        raise OutputFailure(f"cannot write into {path}: it {what}; name a folder inside it.")
     held = sorted(entry.name for entry in target.iterdir())
     if held and "result.json" not in held:
         raise OutputFailure(

@@ -16,7 +16,7 @@ from ...problem import files
 from ...problem.messages import describe, listed, located, nearest, one_line
 from .base import KindDocument, Source, Task
 
-__all__ = ["KINDS", "Kind", "load", "prepare", "read"]
+__all__ = ["KINDS", "Kind", "load", "owners", "prepare", "read"]
 
 #: The kinds, in the order in which help texts list them; each is a module of this package.
 KINDS = ("steer", "simulate", "reach")
@@ -39,10 +39,15 @@ def load(kind: str) -> Kind:
     return cast(Kind, importlib.import_module(f"{__name__}.{kind}"))
 
 
+def owners(key: str) -> list[str]:
+    """The kinds whose files have a key or table of this name at the top."""
+    return [f"`{kind}`" for kind in KINDS if key in load(kind).DOCUMENT.model_fields]
+
+
 def read(path: Path) -> KindDocument:
     """Read a problem file and check it against the schema of its kind."""
     with located(one_line(str(path))):
-        return files.read(path, lambda kind: load(kind).DOCUMENT)
+        return files.read(path, lambda kind: load(kind).DOCUMENT, owners)
 
 
 def prepare(document: KindDocument, path: Path) -> Task:

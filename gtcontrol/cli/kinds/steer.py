@@ -12,8 +12,9 @@ from ...gaussian import Gaussian
 from ...problem import memory
 from ...problem.bounds import Bounds, parse_controls
 from ...problem.costs import ControlEnergy, Cost
+from ...problem.definitions import SteeringProblem
 from ...problem.expectations import Expect
-from ...problem.messages import describe, fail, listed, located, nearest
+from ...problem.messages import located
 from ...problem.schema import (
     Approximate,
     Count,
@@ -30,8 +31,8 @@ from ...problem.tables import BoundsTable, CostTable
 from ...progress import Progress
 from ...results.steering import Steering
 from ...status import Status
-from ...steering.exact.reachability import require_reachable
 from .base import KindDocument, Source, Task
+from .steerable import check_kinetic, check_method, check_reachable
 
 __all__ = ["ABOUT", "DOCUMENT", "TEMPLATE"]
 
@@ -62,9 +63,9 @@ covariance = [[2.0, 0.5], [0.5, 0.5]]
 [steer]
 horizon = 1.0
 controls = "AVBb"            # the enabled parameters, any subset of A, V, B and b
-# method = "optimal"         # or a construction in closed form, e.g. "transport"
+# method = "optimal"         # or an exact plan, such as "transport-geodesic"
 # solver = "auto"            # or "ipopt", "fatrop"
-# starts = 8                 # how many starts of the solver (by default: by size)
+# starts = 20                # starts of the solver; without it 2 to 72, by size and controls
 # intervals = 20             # mesh of the solver; refined until the replay arrives
 # refinements = 3
 # max_iterations = 500
@@ -178,11 +179,16 @@ class SteerDocument(KindDocument):
             f"a plan in dimension {start.dim} with rank {start.rank}",
             NODES * float(start.dim) * (start.rank + 1),
         )
-        require_reachable(start, target, controls)
-        _check_method(self.steer.method)
+        check_reachable(start, target, controls)
+        check_method(self.steer.method)
         if self.tokens is not None:
             self.tokens.check(start)
         cost = ControlEnergy() if self.steer.cost is None else self.steer.cost.build("steer.cost")
+        check_kinetic(
+            SteeringProblem(
+                start, target, self.steer.horizon, controls, cost, method=self.steer.method
+            )
+        )
         return SteerTask(
             expect=self.expect,
             name=source.name,
@@ -194,18 +200,6 @@ class SteerDocument(KindDocument):
             table=self.steer,
             tokens=self.tokens,
         )
-
-
-def _check_method(method: str) -> None:
-    from ...steering.exact.construct import METHODS
-
-    where, names = "steer.method", [m for m in METHODS if m != "prescribed-path"]
-    if method == "prescribed-path":
-        fail(where, "is prescribed-path, which needs a path, which no file can hold.")
-    if method != "optimal" and method not in names:
-        close = nearest(method, ["optimal", *names])
-        hint = f"did you mean `{close}`?" if close else f"expected `optimal`, {listed(names)}."
-        fail(where, f"is {describe(method)}; {hint}")
 
 
 DOCUMENT = SteerDocument
