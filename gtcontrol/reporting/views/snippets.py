@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from ..._check import Array
 from ...gaussian import Gaussian
 from ...parameters import Parameters
+from ...problem import zoo
 from ...problem.bounds import Bounds
 from ...problem.costs import ControlEnergy, Cost, KineticEnergy, MinimumTime
 from ...problem.definitions import ReachabilityProblem, SimulationProblem, SteeringProblem
@@ -17,17 +18,27 @@ __all__ = ["command", "reaching", "simulating", "steering"]
 #: Arrays with more entries than this are not written out.
 LARGEST = 16
 
+#: How code begins that is too long to be written out.
+_SAVED = 'import gtcontrol as gt\np = gt.load("FOLDER").problem\n'
+
 
 def command(name: str) -> str:
-    """Shell command that runs a named problem; empty without a name."""
-    return f"gtcontrol run {shlex.quote(name)}" if name else ""
+    """Shell command that runs a problem of the zoo; empty for any other.
+
+    A result knows the name of its problem, not the file that it came from.
+    """
+    return f"gtcontrol run {shlex.quote(name)}" if name in zoo.names() else ""
 
 
 def steering(problem: SteeringProblem) -> str:
-    """Python code that poses and solves the steering problem; empty if it is too large."""
+    """Python code that poses and solves the steering problem; from its saved values if large."""
     laws = _laws(start=problem.start, target=problem.target)
     if not laws:
-        return ""
+        return _SAVED + (
+            "plan = gt.steer(\n    p.start,\n    p.target,\n    horizon=p.horizon,\n"
+            "    controls=p.controls,\n    cost=p.cost,\n    bounds=p.bounds,\n"
+            "    method=p.method,\n)\nprint(plan.summary())\n"
+        )
     options = [f"horizon={problem.horizon!r}", f"controls={problem.controls!r}"]
     options.append(f"cost={_cost(problem.cost)}")
     if problem.bounds:
@@ -38,14 +49,18 @@ def steering(problem: SteeringProblem) -> str:
 
 
 def simulating(problem: SimulationProblem) -> str:
-    """Python code that runs the simulation; empty if it is too large or time-varying."""
+    """Python code that runs the simulation; from saved values if large or time-varying."""
+    saved = _SAVED + (
+        "path = gt.simulate(p.start, p.schedule, p.horizon, layers=p.layers)\n"
+        "print(path.summary())\n"
+    )
     laws = _laws(start=problem.start)
     pieces = list(problem.schedule.pieces())
     if not laws or len(pieces) > 1 or not problem.schedule.piecewise_constant:
-        return ""
+        return saved
     parameters = _parameters(pieces[0].law(0.0))
     if not parameters:
-        return ""
+        return saved
     layers = "" if problem.layers is None else f", layers={problem.layers}"
     return (
         f"{laws}parameters = {parameters}\n"
@@ -55,10 +70,13 @@ def simulating(problem: SimulationProblem) -> str:
 
 
 def reaching(problem: ReachabilityProblem) -> str:
-    """Python code that asks the reachability question; empty if it is too large."""
+    """Python code that asks the reachability question; from its saved values if large."""
     laws = _laws(start=problem.start, target=problem.target)
     if not laws:
-        return ""
+        return _SAVED + (
+            "answer = gt.reachable(p.start, p.target, controls=p.controls)\n"
+            "print(answer.summary())\n"
+        )
     return (
         f"{laws}answer = gt.reachable(start, target, controls={problem.controls!r})\n"
         "print(answer.summary())\n"
