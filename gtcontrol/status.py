@@ -21,6 +21,11 @@ class Status(Enum):
         "The covariance grew beyond the range of double precision without finite-time "
         "blow-up; shorten the horizon or rescale the tokens."
     )
+    UNDERFLOW = (
+        "An eigenvalue of the covariance shrank below the range of double precision, so its rank "
+        "could no longer be told; the part that was computed is kept. Shorten the horizon, or "
+        "start with a lower rank."
+    )
     STEP_LIMIT = (
         "Ran out of steps before the horizon; the part that was computed is kept. "
         "Raise `max_steps` or loosen `rtol`."

@@ -1,5 +1,7 @@
 """The simulator: symmetries, independent integrators, layers, noise, and how runs end."""
 
+import re
+
 import mpmath
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from scipy.linalg import expm
 import gtcontrol as gt
 from gtcontrol.errors import IncompatibleSchedule, InvalidNumber, InvalidShape, NotFinite, TooLarge
 from gtcontrol.problem import memory
+from gtcontrol.simulation import layers as residual
 from gtcontrol.status import Status
 from tests.oracles import particles, scalar_attention
 from tests.strategies import factor, gaussians, generators, invertible, orthogonal, parameters
@@ -468,6 +471,66 @@ class TestLayers:
         path = gt.simulate(gt.Gaussian([1.0], [[1.0]]), schedule, layers=4)
         assert path.final.mean[0] == pytest.approx(1.25**2 * 1.5**2, rel=1e-14)
 
+    def test_of_a_deep_network_some_thousand_laws_are_kept(self):
+        law, p, count = gt.Gaussian([1.0], [[2.0]]), gt.Parameters(A=[[-1.0]]), 10_001
+        seen = []
+        path = gt.simulate(law, p, 1.0, layers=count, progress=lambda part, _: seen.append(part))
+        assert path.status is Status.SUCCESS
+        assert path.steps == count
+        layers = np.append(np.arange(0, count, 3), count)
+        np.testing.assert_allclose(path.times * count, layers, rtol=1e-12)
+        assert path.times[-1] == 1.0
+        exact = (1 - 1 / count) ** layers
+        np.testing.assert_allclose(path.means[:, 0], exact, rtol=1e-11)
+        np.testing.assert_allclose(path.factors[:, 0, 0], 2 * exact, rtol=1e-11)
+        assert path.at(4.5 / count).mean[0] == path.means[1, 0]  # the third layer
+        assert seen == sorted(seen)
+        assert seen[-1] == 1.0
+
+    def test_a_deep_network_can_be_interrupted(self, monkeypatch):
+        monkeypatch.setattr(residual, "PATIENCE", 0.0)  # progress is told after every layer
+        law, p = gt.Gaussian([1.0], [[2.0]]), gt.Parameters(A=[[-1.0]])
+        path = gt.simulate(law, p, 1.0, layers=10**9, progress=interrupt_after(8))
+        assert path.status is Status.INTERRUPTED
+        assert path.steps == 8
+        np.testing.assert_allclose(path.times, [0.0, 8e-9], rtol=1e-14)
+        assert path.final.mean[0] == pytest.approx(1 - 8e-9, rel=1e-14)
+
+    def test_progress_is_told_while_no_law_is_kept(self):
+        told = []
+
+        def progress(fraction, text):
+            told.append(text)
+            if len(told) == 2:
+                raise KeyboardInterrupt
+
+        gt.simulate(LAW, general(), 1e-6, layers=10**9, progress=progress)
+        assert re.fullmatch(r"layer \d+ of 1000000000", told[1])
+
+    def test_the_memory_of_layers(self, monkeypatch):
+        law, p = gt.Gaussian(np.zeros(20), np.eye(20)), gt.Parameters(A=-np.eye(20))
+        monkeypatch.setattr(memory, "available", lambda: 100_000)
+        with pytest.raises(TooLarge, match="the states after the layers"):
+            gt.simulate(law, p, 1.0, layers=10**9)
+        assert gt.simulate(law, p, 1.0, layers=5).times.size == 6
+        # What fits is kept, evenly spaced.
+        monkeypatch.setattr(memory, "available", lambda: 100 * 4 * 8 * 420)
+        path = gt.simulate(law, p, 1.0, layers=300)
+        np.testing.assert_allclose(path.times, np.linspace(0, 1, 101), rtol=1e-12)
+
+    @pytest.mark.parametrize(("count", "horizon"), [(10**400, 1.0), (10**16, 1.0), (3, 5e-324)])
+    def test_more_layers_than_times(self, count, horizon):
+        with pytest.raises(InvalidNumber, match=r"`layers` is .* too many for times"):
+            gt.simulate(LAW, general(), horizon, layers=count)
+
+    def test_a_singular_layer_takes_the_rank(self):
+        # I + h M = diag(0, 1/2): the first column is lost, exactly.
+        p = gt.Parameters(A=-np.diag([1.0, 0.5]))
+        path = gt.simulate(gt.Gaussian([1.0, 1.0], np.eye(2)), p, 2.0, layers=2)
+        assert path.status is Status.SUCCESS
+        assert [path.at(t).rank for t in (0.0, 1.0, 2.0)] == [2, 1, 1]
+        np.testing.assert_array_equal(path.final.factor, [[0.0], [0.25]])
+
     def test_overflow_ends_the_run(self):
         p = gt.Parameters(V=[[1.0]], B=[[1.0]])
         path = gt.simulate(gt.Gaussian([0.0], [[10.0]]), p, 10.0, layers=20)
@@ -522,6 +585,36 @@ class TestEndings:
         )
         assert seen == sorted(seen)
         assert seen[-1] == 1.0
+
+    @pytest.mark.parametrize("layers", [None, 20_000])
+    def test_underflow_claims_no_rank(self, layers):
+        # A variance of e^{-2at} is a normal number until at = 354; e^{-5000} is none.
+        law = gt.Gaussian([1.0], [[1.0]])
+        path = gt.simulate(law, gt.Parameters(A=[[-5.0]]), 1000.0, layers=layers)
+        assert path.status is Status.UNDERFLOW
+        assert not path.answered
+        assert path.times[-1] == pytest.approx(150 * np.log(10) / 5, rel=0.2)
+        assert path.final.rank == 1
+        assert np.finfo(float).tiny < path.final.eigenvalues[0] < 1e-290
+        if layers is None:
+            np.testing.assert_allclose(
+                path.factors[:, 0, 0], np.exp(-5 * path.times), rtol=1e-9 * path.times[-1]
+            )
+
+    def test_no_underflow_where_something_stays(self):
+        # Outside the subspace of a schedule nothing shrinks, nor does a law of rank 0.
+        U = np.eye(2)[:, :1]
+        schedule = gt.Schedule([0.0, 20.0], [gt.Parameters(A=[[-50.0]])], basis=U)
+        tilted = gt.simulate(gt.Gaussian([0.0, 0.0], [[1.0], [1.0]]), schedule)
+        assert tilted.status is Status.SUCCESS
+        dirac = gt.Gaussian([1.0, 1.0], np.zeros((2, 0)))
+        assert gt.simulate(dirac, schedule).status is Status.SUCCESS
+
+    def test_a_start_below_double_precision_ends_at_once(self):
+        law = gt.Gaussian([0.0, 0.0], np.diag([1.0, 1e-170]))
+        path = gt.simulate(law, gt.Parameters(dim=2), 1.0)
+        assert path.status is Status.UNDERFLOW
+        assert path.times.tolist() == [0.0]
 
     def test_step_limit_keeps_a_partial_result(self):
         path = gt.simulate(LAW, general(), 50.0, max_steps=5)

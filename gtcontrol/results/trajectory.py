@@ -96,14 +96,15 @@ class Trajectory(Result):
     status : Status
         SUCCESS, or why the trajectory ends before the horizon.
     times : (n,) array
-        Increasing times of the accepted steps (or layers); never padded.
+        Increasing times of the accepted steps (or layers); never padded.  Of a deep network
+        these are every n-th layer, evenly spaced, and the last one.
     means : (n, d) array
     factors : (n, d, r) array
         With process noise the factors are d by d and the rank may grow.
     blow_up_time : float
         Estimated time of finite-time blow-up, inf when there is none before the horizon.
     steps, evaluations : int
-        Accepted steps and evaluations of the vector field.
+        Accepted steps (or layers, whether kept or not) and evaluations of the vector field.
     seconds : float
         Wall time spent.
     """
@@ -152,7 +153,7 @@ class Trajectory(Result):
         """Law at time t, from the integrator's continuous extension.
 
         Between residual layers tokens do not move: the law after the last layer that is
-        complete at time t is returned.
+        complete at time t is returned (of a deep network, after the last one that was kept).
 
         Raises
         ------
@@ -176,7 +177,8 @@ class Trajectory(Result):
     def _law(self, mean: Array, factor: Array) -> Gaussian:
         if self.problem.schedule.noisy:  # the factor is d by d, whatever the rank
             return Gaussian.from_covariance(mean, factor @ factor.T)
-        return Gaussian.trusted(mean, factor)
+        # A column is exactly zero only after a layer that is singular in its direction.
+        return Gaussian.trusted(mean, factor[:, factor.any(axis=0)])
 
     def pack(self) -> tuple[dict[str, Any], Arrays]:
         """Plain values and arrays of the trajectory."""

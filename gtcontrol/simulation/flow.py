@@ -18,13 +18,11 @@ from ..progress import Progress
 from ..results.trajectory import Interpolant, factor_of, lift
 from ..schedule import Piece
 from ..status import Status
+from .limits import LARGEST
 from .motion import Motion
 from .outcome import Outcome
 
 __all__ = ["run"]
-
-#: Cubes of entries beyond this size leave the range of double precision.
-LARGEST = 1e100
 
 #: A blow-up is declared when the time left, relative to the time elapsed, is below this ...
 TIME_LEFT = 1e-14
@@ -43,15 +41,13 @@ _TO_POWERS = np.linalg.inv(np.vander(_THETA))
 def run(problem: SimulationProblem, progress: Progress) -> Outcome:
     """Integrate piece by piece until the horizon, a blow-up, or the end of the means."""
     march = _March(problem, progress)
-    status = Status.SUCCESS
+    status = Status.UNDERFLOW if march.motion.vanishes(march.now.state) else Status.SUCCESS
     try:
         for piece in problem.schedule.pieces(inner=march.motion.basis is not None):
             end = min(piece.end, problem.horizon)
-            if piece.start >= end:
+            if piece.start >= end or status is not Status.SUCCESS:
                 break
             status = march.through(piece, end)
-            if status is not Status.SUCCESS:
-                break
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     return march.outcome(status)
@@ -128,7 +124,7 @@ class _March:
                 return Status.STEP_LIMIT
             solver.atol = motion.tolerances(solver.y, solver.f)
             solver.step()
-            status = _trouble(solver)
+            status = self._trouble(solver, solver.y)
             if status is Status.SUCCESS:
                 within = _within(solver)
                 dense = np.column_stack([solver.dense_output()(within).T, within])
@@ -167,7 +163,7 @@ class _March:
             solver.atol[:-1] = motion.tolerances(solver.y[:-1], solver.f[:-1])
             solver.step()
             steps += 1
-            status = _trouble(solver)
+            status = self._trouble(solver, solver.y[:-1])
             t = began + float(solver.y[-1])
             if status is not Status.SUCCESS or t >= end:
                 return status
@@ -195,6 +191,14 @@ class _March:
     ) -> Any:
         made: Any = DOP853  # its stubs do not know of tolerances by entry
         return made(right_side, t, y, end, rtol=self.problem.rtol, atol=atol, first_step=first)
+
+    def _trouble(self, solver: Any, state: Array) -> Status:
+        """What stops the integration after a step, SUCCESS if nothing does."""
+        if not np.all(np.abs(state) < LARGEST):
+            return Status.OVERFLOW
+        if solver.status == "failed":
+            return Status.STEP_SIZE
+        return Status.UNDERFLOW if self.motion.vanishes(state) else Status.SUCCESS
 
     def _near_blow_up(self, piece: Piece, solver: Any, end: float, initial: float) -> bool:
         if self.motion.size(solver.y) <= 10 * initial:
@@ -224,18 +228,12 @@ class _March:
             np.array([node.clock for node in self.nodes]),
             np.array([m for m, _ in pairs]),
             np.array([factor_of(x) if motion.covariance_form else x for _, x in pairs]),
-            self.evaluations,
-            self.blow_up_time,
-            dense,
+            steps=len(self.nodes) - 1,
+            evaluations=self.evaluations,
+            blow_up_time=self.blow_up_time,
+            interpolant=dense,
         )
 
 
 def _within(solver: Any) -> Array:
     return np.asarray(solver.t_old + _THETA * (solver.t - solver.t_old))
-
-
-def _trouble(solver: Any) -> Status:
-    """What stops the integration after a step, SUCCESS if nothing does."""
-    if not np.all(np.abs(solver.y) < LARGEST):
-        return Status.OVERFLOW
-    return Status.STEP_SIZE if solver.status == "failed" else Status.SUCCESS

@@ -14,6 +14,7 @@ from ..parameters import Parameters, check_finite
 from ..problem.definitions import SimulationProblem
 from ..results.trajectory import split
 from ..schedule import Piece
+from .limits import vanishes
 
 __all__ = ["Motion"]
 
@@ -55,6 +56,7 @@ class Motion:
             whole = np.concatenate([mean[:, None], matrix], axis=1)
             self.rest = whole - self.basis @ (self.basis.T @ whole)
             mean, matrix = self.basis.T @ mean, self.basis.T @ matrix
+        self.rest_sizes = 0.0 if self.rest is None else np.abs(self.rest[:, 1:]).max(axis=0)
         self.dim, self.columns = matrix.shape
         self.start = np.concatenate([mean, matrix.ravel()])
         self.start_scales = self.scales(self.start)
@@ -81,6 +83,13 @@ class Motion:
         """Trace of the covariance in a state."""
         _, matrix = self.parts(y)
         return float(np.trace(matrix)) if self.covariance_form else float(np.sum(matrix**2))
+
+    def vanishes(self, y: Array) -> bool:
+        """Whether a column of the factor has become too small for its eigenvalue."""
+        if self.covariance_form:
+            return False
+        _, factor = self.parts(y)
+        return vanishes(np.maximum(np.abs(factor).max(axis=0), self.rest_sizes))
 
     def time_left(self, piece: Piece, t: float, y: Array) -> float:
         """Time to blow-up if the attention term alone acted along the present direction."""

@@ -20,6 +20,7 @@ class Outcome:
     times: Array
     means: Array
     factors: Array
+    steps: int
     evaluations: int
     blow_up_time: float = math.inf
     interpolant: Interpolant | None = None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from decimal import Decimal
 
 import numpy as np
 
 from .. import _check
 from .._threads import single_threaded
-from ..errors import InvalidShape
+from ..errors import InvalidNumber, InvalidShape
 from ..gaussian import Gaussian
 from ..parameters import Parameters
 from ..problem.definitions import SimulationProblem
@@ -18,6 +19,9 @@ from ..schedule import Schedule, resolve
 from . import flow, layers as residual
 
 __all__ = ["simulate"]
+
+#: Multiples of the step of a layer up to this number are told apart by double precision.
+MOST_LAYERS = 10**15
 
 
 @single_threaded
@@ -49,7 +53,8 @@ def simulate(
         End time; by default the horizon of the schedule.
     layers : int, optional
         Instead of the flow, apply this number of residual layers of step horizon/layers,
-        ``x⁺ = x + h v(x)``: exact for Gaussians too.
+        ``x⁺ = x + h v(x)``: exact for Gaussians too.  Of a deep network the laws after every
+        n-th layer are kept, some thousands, and the last one.
     rtol : float
         Relative tolerance of the integrator.
     max_steps : int
@@ -84,7 +89,7 @@ def simulate(
         start,
         schedule,
         end,
-        None if layers is None else _check.integer("layers", layers, low=1),
+        None if layers is None else _depth(layers, end),
         max(_check.number("rtol", rtol, low=0.0, strict=True), 3e-14),
         _check.integer("max_steps", max_steps, low=1),
         name,
@@ -100,8 +105,19 @@ def simulate(
         means=outcome.means,
         factors=outcome.factors,
         blow_up_time=outcome.blow_up_time,
-        steps=outcome.times.size - 1,
+        steps=outcome.steps,
         evaluations=outcome.evaluations,
         seconds=time.perf_counter() - began,
         interpolant=outcome.interpolant,
     )
+
+
+def _depth(layers: int, horizon: float) -> int:
+    """Number of layers, checked to be such that their times differ."""
+    depth = _check.integer("layers", layers, low=1)
+    if depth > MOST_LAYERS or horizon / depth < np.finfo(float).tiny:
+        raise InvalidNumber(
+            f"`layers` is {Decimal(depth):.3g}, too many for times in [0, {horizon:g}] that "
+            "differ in double precision; use fewer, or the flow."
+        )
+    return depth

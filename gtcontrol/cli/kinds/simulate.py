@@ -66,7 +66,7 @@ rank = 2
 # final_covariance = {value = [[1.0, 0.0], [0.0, 1.0]], relative = 1e-6}
 """
 
-Endings = Literal["SUCCESS", "BLOW_UP", "OVERFLOW", "STEP_LIMIT", "STEP_SIZE"]
+Endings = Literal["SUCCESS", "BLOW_UP", "OVERFLOW", "UNDERFLOW", "STEP_LIMIT", "STEP_SIZE"]
 
 
 class SimulateTable(Table):
