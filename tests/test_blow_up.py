@@ -161,6 +161,20 @@ class TestScalarValueMatrix:
             path = run(np.sqrt(s) * unit, 2 * expected, A=a * unit, B=beta * unit, V=unit)
             assert_blows_up(path, expected)
 
+    @pytest.mark.parametrize("scale", [1e-150, 1e-75, 1e75, 1e150])
+    @pytest.mark.parametrize("relative_drift", [0.0, 0.3, -0.5, None])
+    def test_units_do_not_matter(self, scale, relative_drift):
+        # s' = 2 a s + 2 s²; without a relative drift a = 1, far from the rate of attention.
+        a = 1.0 if relative_drift is None else relative_drift * scale
+        expected = np.log1p(a / scale) / (2 * a) if a else 1 / (2 * scale)
+        for horizon in (2 * expected, 1e10 * expected):
+            path = run(np.sqrt(scale) * I2, horizon, A=a * I2, V=I2, B=I2)
+            assert_blows_up(path, expected, rel=1e-11)
+            t = expected * (1 - 1e-6)
+            growth = np.expm1(2 * a * (expected - t))
+            variance = a / growth if a else 1 / (2 * (expected - t))
+            assert path.at(t).covariance[0, 0] == pytest.approx(variance, rel=1e-5)
+
 
 class TestGeneralValueMatrix:
     def test_rank_one_closed_forms(self):

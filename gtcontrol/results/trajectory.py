@@ -59,7 +59,7 @@ class Interpolant:
         state = np.asarray(self.polynomial(s))
         if abs(state[-1] - t) > 1e-14 * max(abs(t), float(width)) and 0 < t - times[i] < width:
             clock = PPoly(self.polynomial.c[:, i : i + 1, -1], nodes[i : i + 2])
-            if (clock(low) - t) * (clock(high) - t) < 0:
+            if clock(low) < t < clock(high):
                 s = float(brentq(lambda x: float(clock(x)) - t, low, high, xtol=1e-300))
                 state = np.asarray(self.polynomial(s))
         return lift(*split(state[:-1], self.columns), self.basis, self.rest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -105,33 +106,37 @@ class _March:
         """Integrate in time t, until `end` or until a blow-up seems near."""
         motion = self.motion
 
-        def right_side(t: float, y: Array) -> Array:
-            self.evaluations += 1
-            return motion.derivative(piece, t, y)
-
         began, state, _ = self.now
-        slope = right_side(began, state)
+        slope = motion.derivative(piece, began, state)
         if not np.all(np.isfinite(slope)):
             return Status.OVERFLOW
+        unit = motion.unit(state, slope)
+
+        def right_side(t: float, y: Array) -> Array:
+            self.evaluations += 1
+            return unit * motion.derivative(piece, unit * t, y)
+
         first = motion.first_step(began, state, slope, end - began)
-        solver = self._solver(right_side, began, state, end, motion.tolerances(state, slope), first)
+        atol = motion.tolerances(state, slope)
+        span = began / unit, min(end / unit, sys.float_info.max)
+        solver = self._solver(right_side, span[0], state, span[1], atol, first / unit)
         size = motion.size(state)
         status = Status.SUCCESS
         while solver.status == "running" and status is Status.SUCCESS:
-            if not to_the_end and self._near_blow_up(piece, solver, end, size):
+            if not to_the_end and self._near_blow_up(piece, end, size):
                 break
             if len(self.nodes) > self.most_steps:
                 return Status.STEP_LIMIT
-            solver.atol = motion.tolerances(solver.y, solver.f)
+            solver.atol = motion.tolerances(solver.y, solver.f / unit)
             solver.step()
             status = self._trouble(solver, solver.y)
             if status is Status.SUCCESS:
                 within = _within(solver)
-                dense = np.column_stack([solver.dense_output()(within).T, within])
-                self._accept(solver.t, solver.y, dense)
+                dense = np.column_stack([solver.dense_output()(within).T, unit * within])
+                self._accept(unit * solver.t, solver.y, dense)
         if status is Status.STEP_SIZE and not to_the_end:
-            left = motion.time_left(piece, solver.t, solver.y)
-            if left < end - solver.t:  # perhaps a blow-up faster than the clock can tell
+            left = motion.time_left(piece, self.now.clock, solver.y)
+            if left < end - self.now.clock:  # perhaps a blow-up faster than the clock can tell
                 return Status.SUCCESS
         return status
 
@@ -154,7 +159,8 @@ class _March:
 
         state = np.append(self.now.state, 0.0)
         slope = right_side(0.0, state)
-        clock_tolerance = 1e-3 * self.problem.rtol * (end - began)
+        left = motion.time_left(piece, began, state[:-1])
+        clock_tolerance = 1e-3 * self.problem.rtol * min(end - began, left)
         tolerances = np.append(motion.tolerances(state[:-1], slope[:-1]), clock_tolerance)
         first = motion.first_step(0.0, state[:-1], slope[:-1], 1.0)
         solver = self._solver(right_side, 0.0, state, math.inf, tolerances, first)
@@ -200,11 +206,11 @@ class _March:
             return Status.STEP_SIZE
         return Status.UNDERFLOW if self.motion.vanishes(state) else Status.SUCCESS
 
-    def _near_blow_up(self, piece: Piece, solver: Any, end: float, initial: float) -> bool:
-        if self.motion.size(solver.y) <= 10 * initial:
+    def _near_blow_up(self, piece: Piece, end: float, initial: float) -> bool:
+        clock, state, _ = self.now
+        if self.motion.size(state) <= 10 * initial:
             return False
-        left = self.motion.time_left(piece, solver.t, solver.y)
-        return left < 0.5 * (end - float(solver.t))
+        return self.motion.time_left(piece, clock, state) < 0.5 * (end - clock)
 
     def _accept(self, clock: float, state: Array, dense: Array) -> None:
         self.nodes.append(_Node(float(clock), state.copy(), _TO_POWERS @ dense))

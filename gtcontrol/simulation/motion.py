@@ -30,6 +30,9 @@ CAUTION = 0.01
 #: Fraction of the horizon that sets the scale of a state that starts at zero.
 FROM_ZERO = 1e-6
 
+#: Rates of change beyond this number, or below its inverse, have a unit of time of their own.
+FAST = 1e50
+
 #: ``rate(parameters, mean, matrix)`` returns the derivatives of mean and matrix.
 Rate = Callable[[Parameters, Array, Array], tuple[Array, Array]]
 
@@ -98,6 +101,11 @@ class Motion:
         zero = np.zeros(self.dim)
         bare = Parameters.trusted(np.zeros_like(p.A), p.B, p.V, zero)
         _, rate = self.rate(bare, zero, matrix)
+        size = float(np.max(np.abs(matrix), initial=0.0))
+        if size == 0:
+            return math.inf
+        # A ratio of equal powers: of order one, so that the powers do not overflow.
+        matrix, rate = matrix / size, rate / size
         if self.covariance_form:
             growth, norm = float(np.sum(matrix * rate)), float(np.sum(matrix**2))
         else:
@@ -133,6 +141,14 @@ class Motion:
             if rate > 0:
                 step = min(step, CAUTION * now / rate if now > 0 else FROM_ZERO * span)
         return min(max(step, 32 * math.ulp(t)), span)
+
+    def unit(self, y: Array, slope: Array) -> float:
+        """Unit of time, a power of two, in which squares of rates stay in range."""
+        pairs = zip(self.scales(y), self._sizes(slope), strict=True)
+        fastest = max((rate / now for now, rate in pairs if now > 0), default=0.0)
+        if fastest == 0 or 1 / FAST <= fastest <= FAST:
+            return 1.0
+        return math.ldexp(1.0, -math.frexp(fastest)[1])
 
     def _sizes(self, y: Array) -> tuple[float, float]:
         mean, matrix = self.parts(y)
