@@ -14,6 +14,7 @@ import gtcontrol as gt
 from gtcontrol.errors import OutputFailure, ResultFileInvalid
 from gtcontrol.field import rates
 from gtcontrol.problem.definitions import ReachabilityProblem, SteeringProblem
+from gtcontrol.reporting.files import write_all
 from gtcontrol.results.reachability import Reachability
 from gtcontrol.results.steering import Attempt, Violation
 from gtcontrol.results.writing import to_json
@@ -198,6 +199,35 @@ class TestRoundTrip:
             RESULTS["constant"]().save(tmp_path / "file")
         with pytest.raises(OutputFailure, match="cannot write"):
             RESULTS["constant"]().save(tmp_path / "file" / "below")
+
+    @pytest.mark.parametrize("beside", [(), ("result.json",)])
+    def test_folders_with_other_files_are_left_alone(self, beside, tmp_path):
+        for name in (*beside, "thesis.tex"):
+            (tmp_path / name).write_text("mine")
+        with pytest.raises(OutputFailure, match=r"cannot write into .*thesis\.tex"):
+            RESULTS["constant"]().save(tmp_path)
+        assert {p.name: p.read_text() for p in tmp_path.iterdir()} == dict.fromkeys(
+            (*beside, "thesis.tex"), "mine"
+        )
+
+    def test_into_the_folder_of_a_run(self, tmp_path):
+        write_all(RESULTS["constant"](), tmp_path / "run")
+        RESULTS["layers"]().save(tmp_path / "run")
+        assert gt.load(tmp_path / "run").problem.layers == 6
+
+    @pytest.mark.parametrize("place", [None, 5, b"bytes"])
+    def test_what_is_no_path(self, place):
+        kind = type(place).__name__
+        with pytest.raises(OutputFailure, match=f"must be the path of a folder, not {kind}"):
+            RESULTS["constant"]().save(place)
+        with pytest.raises(ResultFileInvalid, match=f"must be the path of a folder, not {kind}"):
+            gt.load(place)
+
+    def test_a_null_character_in_a_path(self, tmp_path):
+        with pytest.raises(OutputFailure, match="null"):
+            RESULTS["constant"]().save(f"{tmp_path}/a\0b")
+        with pytest.raises(ResultFileInvalid, match="null"):
+            gt.load(f"{tmp_path}/a\0b")
 
 
 def rewrite(folder, change):

@@ -6,11 +6,11 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
 
 from ..errors import OutputFailure
+from ..results.folders import refuse_foreign
 
 __all__ = ["check_folder", "replace_file", "replaced_folder"]
 
@@ -118,25 +118,8 @@ def _checked(path: str | PathLike[str], ours: tuple[str, ...]) -> Path:
     if here.is_relative_to(target):
         what = "is the current folder" if here == target else f"holds the current folder, {here}"
         raise OutputFailure(f"cannot write into {path}: it {what}; name a folder inside it.")
-    held = sorted(entry.name for entry in target.iterdir())
-    if held and "result.json" not in held:
-        raise OutputFailure(
-            f"cannot write into {path}: it is not empty and holds no earlier result "
-            f"({_listed(held)}); name another folder."
-        )
-    inside = sorted(entry.relative_to(target).as_posix() for entry in target.rglob("*"))
-    foreign = [name for name in inside if not any(fnmatchcase(name, own) for own in ours)]
-    if foreign:
-        raise OutputFailure(
-            f"cannot write into {path}: beside an earlier result it holds other files "
-            f"({_listed(foreign)}); move them away or name another folder."
-        )
+    refuse_foreign(path, target, ours)
     return target
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 def _fresh_name() -> str:

@@ -6,13 +6,11 @@ from os import PathLike
 from pathlib import Path
 
 from ..results.base import Result
+from ..results.folders import CONTENTS
 from . import figures, html
 from .atomic import check_folder, replaced_folder
 
 __all__ = ["check_writable", "write_all", "write_result"]
-
-#: What such a folder holds; a folder that holds anything else is never replaced.
-CONTENTS = ("result.json", "result.npz", "report.html", "figures", "figures/*.png")
 
 
 def write_all(result: Result, directory: str | PathLike[str]) -> Path:

@@ -51,7 +51,11 @@ class Result(ABC):
         return Path(_reporting().html.write(self, path))
 
     def save(self, directory: str | PathLike[str]) -> Path:
-        """Write ``result.json`` and ``result.npz`` into `directory`; see :func:`gtcontrol.load`."""
+        """Write ``result.json`` and ``result.npz`` into `directory`; see :func:`gtcontrol.load`.
+
+        The folder may not exist yet, may be empty, or may hold an earlier result, which is
+        replaced; one that holds other files is refused.
+        """
         return save(self, directory)
 
 

@@ -6,12 +6,12 @@ import json
 import zipfile
 import zlib
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 
 from ..errors import ResultFileInvalid
 from .base import Result
+from .folders import path_of
 from .reachability import Reachability
 from .steering import Steering
 from .tokens import TokenRun
@@ -51,7 +51,7 @@ def load(directory: str | PathLike[str]) -> Result:
     ResultFileInvalid
         If the files are missing, damaged, or of another format.
     """
-    folder = Path(directory)
+    folder = path_of(directory, ResultFileInvalid)
     try:
         values = json.loads((folder / "result.json").read_text(encoding="utf-8"))
         # Opened here, as NumPy leaves a damaged archive open.

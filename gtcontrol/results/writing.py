@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from ..errors import OutputFailure
+from ..errors import GtcontrolError, OutputFailure
+from .folders import path_of, refuse_foreign
 from .plain import Arrays
 
 __all__ = ["FORMAT", "save", "to_json"]
@@ -40,16 +41,27 @@ def to_json(result: Packable) -> str:
 
 
 def save(result: Packable, directory: str | PathLike[str]) -> Path:
-    """Write ``result.json`` and ``result.npz`` into `directory`, which is made if need be."""
-    folder = Path(directory)
+    """Write ``result.json`` and ``result.npz`` into `directory`, which is made if need be.
+
+    Raises
+    ------
+    OutputFailure
+        If the folder cannot be written, or holds files that are not of an earlier result.
+    """
+    folder = path_of(directory, OutputFailure)
     _, arrays = result.pack()
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        refuse_foreign(directory, folder)
         with (folder / "result.npz").open("wb") as stream:
             np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
         (folder / "result.json").write_text(to_json(result), encoding="utf-8")
     except OSError as error:
         raise OutputFailure(f"cannot write the result into {folder}: {error.strerror}.") from None
+    except ValueError as error:  # a null character in the path; ours are passed on
+        if isinstance(error, GtcontrolError):
+            raise
+        raise OutputFailure(f"cannot write the result into {str(folder)!r}: {error}.") from None
     return folder
 
 
