@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import zipfile
 from dataclasses import fields, replace
 
@@ -307,6 +308,73 @@ class TestDamage:
                 (tmp_path / "result.npz").write_bytes(stored)
                 rewrite_arrays(tmp_path, lambda a, k=key: a.pop(k))
                 refused(tmp_path, "missing")
+
+    @every_result
+    def test_numbers_that_are_not_finite_are_noticed(self, name, tmp_path):
+        RESULTS[name]().save(tmp_path)
+        stored = (tmp_path / "result.npz").read_bytes()
+        with np.load(tmp_path / "result.npz") as arrays:
+            filled = [key for key in arrays if arrays[key].size]
+        for key in filled:
+            for value in (np.nan, np.inf):
+                (tmp_path / "result.npz").write_bytes(stored)
+
+                def spoil_last(arrays, key=key, value=value):
+                    arrays[key][(-1,) * arrays[key].ndim] = value
+
+                rewrite_arrays(tmp_path, spoil_last)
+                own = re.escape(key.removeprefix("trajectory."))
+                refused(tmp_path, f"`{own}` holds {value} at index")
+
+    def test_an_unknown_status(self, tmp_path):
+        for name in ("constant", "tokens", "steering"):
+            RESULTS[name]().save(tmp_path)
+            for status in ("GREAT", "answered", None, 3):
+                rewrite(tmp_path, lambda values, s=status: values.update(status=s))
+                refused(tmp_path, f"damaged: `status` is {status!r}; expected one of SUCCESS, ")
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            (lambda a: a.update(factors=a["factors"][:, :, :1]), "`factors` has shape"),
+            (lambda a: a["times"].__setitem__(1, 0.0), "`times` do not increase"),
+            (lambda a: a["times"].__imul__(2.0), "beyond the horizon 1"),
+            (lambda a: a["times"].__isub__(0.5), "from -0.5 to 0.5, beyond"),
+            (
+                lambda a: a.update({k: a[k][:0] for k in ("times", "means", "factors")}),
+                "`times` is empty",
+            ),
+            (lambda a: a.update({"start.factor": np.ones((2, 3))}), "dimension 2 and rank 3"),
+            (
+                lambda a: a.update(
+                    {
+                        "start.mean": np.zeros(3),
+                        "start.factor": np.eye(3)[:, :2],
+                    }
+                ),
+                "the dimension of the schedule is 2; expected 3",
+            ),
+        ],
+    )
+    def test_arrays_that_do_not_fit_each_other(self, change, words, tmp_path):
+        RESULTS["layers"]().save(tmp_path)
+        rewrite_arrays(tmp_path, change)
+        refused(tmp_path, words)
+
+    @pytest.mark.parametrize("name", ["reachability", "steering", "tokens"])
+    def test_laws_of_different_dimensions(self, name, tmp_path):
+        RESULTS[name]().save(tmp_path)
+        law = {"start.mean": np.zeros(3), "start.factor": np.eye(3)}
+        rewrite_arrays(tmp_path, lambda arrays: arrays.update(law))
+        refused(tmp_path, "the dimension of the .* is .; expected")
+
+    @pytest.mark.parametrize("value", ["nan", "inf", 0.0, -1.0])
+    def test_numbers_that_must_be_positive(self, value, tmp_path):
+        places = {"blow-up": "blow_up_time", "constant": "horizon", "tokens": "horizon"}
+        for name, key in places.items():
+            RESULTS[name]().save(tmp_path)
+            rewrite(tmp_path, lambda values, k=key: values.update({k: value}))
+            refused(tmp_path)
 
     def test_a_missing_folder(self, tmp_path):
         refused(tmp_path / "nowhere", "no saved result")

@@ -35,7 +35,13 @@ def pack_gaussian(name: str, law: Gaussian) -> Arrays:
 def unpack_gaussian(name: str, arrays: Arrays) -> Gaussian:
     """Restore a Gaussian from arrays."""
     mean = read_array(arrays, f"{name}.mean", None)
-    return Gaussian.trusted(mean, read_array(arrays, f"{name}.factor", mean.size, None))
+    factor = read_array(arrays, f"{name}.factor", mean.size, None)
+    if not mean.size or factor.shape[1] > mean.size:
+        raise ResultFileInvalid(
+            f"`{name}` has dimension {mean.size} and rank {factor.shape[1]}; expected at least 1, "
+            "and a rank of at most the dimension."
+        )
+    return Gaussian.trusted(mean, factor)
 
 
 def pack_cost(cost: Cost) -> dict[str, Any]:

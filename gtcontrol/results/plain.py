@@ -7,10 +7,22 @@ import typing
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
+
 from .._check import Array
 from ..errors import ResultFileInvalid
+from ..status import Status
 
-__all__ = ["Arrays", "pack_plain", "plain", "read_array", "restore"]
+__all__ = [
+    "Arrays",
+    "agree",
+    "pack_plain",
+    "plain",
+    "read_array",
+    "read_status",
+    "read_times",
+    "restore",
+]
 
 #: Named arrays of a saved result.
 Arrays = dict[str, Array]
@@ -63,7 +75,22 @@ def restore(made: type, values: Any) -> Any:
 
 
 def read_array(arrays: Arrays, name: str, *shape: int | None) -> Array:
-    """Return a saved array, checked to be of float64 and of the shape given (None: any size)."""
+    """Return a saved array, checked to be finite, of float64 and of the shape given.
+
+    Parameters
+    ----------
+    arrays : mapping
+        What was saved, by name.
+    name : str
+        Name of the array.
+    *shape : int or None
+        Its shape; None stands for any size.
+
+    Raises
+    ------
+    ResultFileInvalid
+        If it is missing, of another shape or type, or holds nan or infinity.
+    """
     if name not in arrays:
         raise ResultFileInvalid(f"the array `{name}` is missing.")
     value = arrays[name]
@@ -75,7 +102,44 @@ def read_array(arrays: Arrays, name: str, *shape: int | None) -> Array:
             f"the array `{name}` has shape {value.shape} and type {value.dtype}; expected "
             f"{tuple('any' if n is None else n for n in shape)} and float64."
         )
+    finite = np.isfinite(value)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ResultFileInvalid(
+            f"the array `{name}` holds {value[where]} at index {where}; expected finite numbers."
+        )
     return value
+
+
+def read_times(arrays: Arrays, name: str, horizon: float) -> Array:
+    """Return saved times, checked to increase within [0, horizon], at least one of them."""
+    times = read_array(arrays, name, None)
+    if not times.size:
+        raise ResultFileInvalid(f"the array `{name}` is empty; expected at least one time.")
+    if not np.all(np.diff(times) > 0):
+        raise ResultFileInvalid(f"the times in `{name}` do not increase.")
+    if times[0] < 0 or times[-1] > horizon * (1 + 1e-12):
+        raise ResultFileInvalid(
+            f"the times in `{name}` go from {times[0]:g} to {times[-1]:g}, beyond the horizon "
+            f"{horizon:g}."
+        )
+    return times
+
+
+def read_status(values: dict[str, Any]) -> Status:
+    """Return the saved ending of a computation."""
+    name = values["status"]
+    if not isinstance(name, str) or name not in Status.__members__:
+        raise ResultFileInvalid(
+            f"`status` is {name!r:.40}; expected one of {', '.join(Status.__members__)}."
+        )
+    return Status[name]
+
+
+def agree(name: str, size: int, wanted: int) -> None:
+    """Refuse parts of a result that have different dimensions or ranks."""
+    if size != wanted:
+        raise ResultFileInvalid(f"{name} is {size}; expected {wanted}, as in the rest.")
 
 
 def _options(hint: Any) -> tuple[type, ...]:

@@ -9,7 +9,7 @@ from ..gaussian import Gaussian
 from ..problem.definitions import ReachabilityProblem
 from .base import Arrays, Result
 from .packing import pack_gaussian, unpack_gaussian
-from .plain import plain
+from .plain import agree, plain
 
 __all__ = ["Reachability"]
 
@@ -80,9 +80,13 @@ class Reachability(Result):
             unpack_gaussian("target", arrays),
             **plain(ReachabilityProblem, values),
         )
+        nearest = unpack_gaussian("nearest", arrays) if "nearest.mean" in arrays else None
+        agree("the dimension of the target", problem.target.dim, problem.start.dim)
+        if nearest is not None:
+            agree("the dimension of the nearest target", nearest.dim, problem.start.dim)
         return cls(
             problem,
-            nearest=unpack_gaussian("nearest", arrays) if "nearest.mean" in arrays else None,
+            nearest=nearest,
             methods=tuple(str(method) for method in values["methods"]),
             **plain(cls, values),
         )

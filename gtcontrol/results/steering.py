@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .. import _check
 from ..problem.definitions import SteeringProblem
 from ..schedule import Schedule
 from ..status import Status
@@ -20,7 +21,7 @@ from .packing import (
     unpack_cost,
     unpack_gaussian,
 )
-from .plain import plain, restore
+from .plain import agree, plain, read_status, restore
 from .schedules import pack_schedule, unpack_schedule
 from .tokens import TokenCheck
 from .trajectory import Trajectory
@@ -232,11 +233,15 @@ class Steering(Result):
         prefix = "trajectory."
         inner = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
         inner |= {k: v for k, v in arrays.items() if k.startswith("schedule.")}
+        _check.number("horizon", problem.horizon, low=0.0, strict=True)
+        trajectory = Trajectory.unpack(values["trajectory"], inner)
+        for name, law in (("start", problem.start), ("target", problem.target)):
+            agree(f"the dimension of the {name}", law.dim, trajectory.problem.start.dim)
         return cls(
             problem=problem,
-            status=Status[values["status"]],
+            status=read_status(values),
             schedule=unpack_schedule("schedule", arrays),
-            trajectory=Trajectory.unpack(values["trajectory"], inner),
+            trajectory=trajectory,
             attempts=tuple(restore(Attempt, a) for a in values["attempts"]),
             violations=tuple(restore(Violation, v) for v in values["violations"]),
             tokens=TokenCheck.unpack(values["tokens"], arrays) if "tokens" in values else None,

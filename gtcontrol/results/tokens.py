@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from .. import _check
 from .._check import Array
 from ..gaussian import Gaussian
 from ..problem.definitions import TokenProblem
 from ..status import Status
 from .base import Arrays, Result
 from .packing import pack_gaussian, unpack_gaussian
-from .plain import pack_plain, plain, read_array
+from .plain import agree, pack_plain, plain, read_array, read_status, read_times
 from .schedules import pack_schedule, unpack_schedule
 
 __all__ = ["SAMPLING_BAND", "TokenCheck", "TokenRun"]
@@ -90,11 +91,14 @@ class TokenRun(Result):
             start=start,
             **plain(TokenProblem, values),
         )
-        times = read_array(arrays, "times", None)
+        _check.number("horizon", problem.horizon, low=0.0, strict=True)
+        times = read_times(arrays, "times", problem.horizon)
         count, d = times.size, problem.schedule.dim
+        if start is not None:
+            agree("the dimension of the start", start.dim, d)
         return cls(
             problem=problem,
-            status=Status[values["status"]],
+            status=read_status(values),
             times=times,
             means=read_array(arrays, "means", count, d),
             covariances=read_array(arrays, "covariances", count, d, d),
@@ -176,6 +180,6 @@ class TokenCheck:
         return cls(
             times=times,
             clouds=read_array(arrays, "tokens.clouds", times.size, None, None),
-            status=Status[values["status"]],
+            status=read_status(values),
             **plain(cls, values),
         )

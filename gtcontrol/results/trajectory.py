@@ -17,7 +17,7 @@ from ..problem.definitions import SimulationProblem
 from ..status import Status
 from .base import Arrays, Result
 from .packing import pack_gaussian, unpack_gaussian
-from .plain import plain, read_array
+from .plain import agree, plain, read_array, read_status, read_times
 from .schedules import pack_schedule, unpack_schedule
 
 __all__ = ["Interpolant", "Trajectory"]
@@ -216,14 +216,22 @@ class Trajectory(Result):
             schedule=unpack_schedule("schedule", arrays),
             **plain(SimulationProblem, values),
         )
-        times = read_array(arrays, "times", None)
+        _check.number("horizon", problem.horizon, low=0.0, strict=True)
+        if problem.layers is not None:
+            _check.integer("layers", problem.layers, low=1)
+        times = read_times(arrays, "times", problem.horizon)
         d, count = problem.start.dim, times.size
+        agree("the dimension of the schedule", problem.schedule.dim, d)
+        columns = d if problem.schedule.noisy else problem.start.rank
+        status = read_status(values)
+        if status is Status.BLOW_UP:
+            _check.number("blow_up_time", values["blow_up_time"], low=0.0, strict=True)
         return cls(
             problem=problem,
-            status=Status[values["status"]],
+            status=status,
             times=times,
             means=read_array(arrays, "means", count, d),
-            factors=read_array(arrays, "factors", count, d, None),
+            factors=read_array(arrays, "factors", count, d, columns),
             interpolant=_unpack_interpolant(values, arrays, count, d),
             **plain(cls, values),
         )
