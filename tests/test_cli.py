@@ -348,9 +348,9 @@ def test_what_the_template_of_steer_suggests_is_true():
             template.replace('# method = "optimal" ', f'method = "{method}"'), encoding="utf-8"
         )
         assert gtcontrol("check", "mine.toml").exit_code == 0
-    assert "without it 2 to 72, by size" in body
+    assert "without it 3 to 72, by size" in body
     counts = [n for _, n in (*starts.STARTS, *starts.ATTENTION_STARTS)]
-    assert (min(counts), max(counts)) == (2, 72)
+    assert (min(counts), max(counts)) == (3, 72)
 
 
 def test_a_folder_of_other_files_is_not_replaced():

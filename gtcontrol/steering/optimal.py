@@ -44,6 +44,9 @@ SMOOTH_COST_TOLERANCE = 5e-7
 #: programs than this many unknowns are not solved for that alone.
 SETTLED, LARGEST_SETTLED = 5e-4, 8000
 
+#: The same for smooth controls, whose cost converges with the fourth power of the width.
+SMOOTH_SETTLED = 1e-5
+
 #: Costs that agree to this fraction belong to the same minimum.
 SAME = 1e-5
 
@@ -209,11 +212,10 @@ def _refined(
 ) -> Outcome:
     """Double the mesh until the cost has settled and the replay arrives, or exceeds a limit."""
     outcome: Outcome | None = None
-    before: float | None = None
     for done in range(settings.refinements + 1):
         last = done == settings.refinements or search.interruption.requested
         last = last or candidate.attempt.cost > limit
-        replay = last or _settled(candidate, before)
+        replay = last or _settled(candidate)
         if replay:
             new = _replayed(candidate, settings, done)
             if outcome is None or Status.SUCCESS not in (new.status, outcome.status):
@@ -233,20 +235,22 @@ def _refined(
             if not replay:
                 outcome = _replayed(candidate, settings, done)
             break
-        before, candidate = candidate.attempt.cost, finer
+        candidate = finer
     return outcome or _replayed(candidate, settings, 0)
 
 
-def _settled(candidate: Candidate, before: float | None) -> bool:
+def _settled(candidate: Candidate) -> bool:
     """Whether a finer mesh would not lower the cost noticeably.
 
     Controls that are held constant on each interval leave something to gain, so that the mesh
-    is doubled at least once if that is cheap.  `before` is the cost on the mesh half as fine.
+    is doubled at least once if that is cheap.  Smooth controls converge fast with the mesh.
     """
-    form, cost = candidate.instance.form, candidate.attempt.cost
-    free = form.points == 1 and not candidate.instance.problem.bounds and not form.free_time
+    form, cost, before = candidate.instance.form, candidate.attempt.cost, candidate.before
+    free = not candidate.instance.problem.bounds and not form.free_time
     if not free or 2 * form.variables > LARGEST_SETTLED:
         return True
+    if form.points == 2:
+        return before is None or abs(before - cost) <= SMOOTH_SETTLED * abs(cost)
     return before is not None and abs(before - cost) <= SETTLED * abs(cost)
 
 
@@ -269,7 +273,10 @@ def _finer(candidate: Candidate, n: int, search: Search, settings: Settings) -> 
     widths = refined_mesh(candidate.solution, n)
     start = instance.unknowns(course, widths)
     spent = candidate.iterations
-    return search.record(solve_once(instance, course.name, widths, start, settings, search, spent))
+    finer = solve_once(instance, course.name, widths, start, settings, search, spent)
+    if candidate.instance.form.stages == 2:
+        finer = dataclasses.replace(finer, before=candidate.attempt.cost)
+    return search.record(finer)
 
 
 def _replayed(candidate: Candidate, settings: Settings, refinements: int) -> Outcome:

@@ -58,6 +58,8 @@ class Candidate:
     ----------
     parameters : array
         Numbers of the program that was solved.
+    before : float or None
+        Cost on the next coarser mesh of the same kind, if there is one.
     merit : float
         Cost and violation of the constraints in one number: the exact penalty function with
         the solver's multipliers.
@@ -71,6 +73,7 @@ class Candidate:
     parameters: Array
     merit: float
     iterations: int
+    before: float | None = None
 
 
 @dataclass

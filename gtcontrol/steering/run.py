@@ -86,7 +86,7 @@ def steer(
     initial : Steering, optional
         An earlier plan from which the solver starts (instead of several starts).
     starts : int, optional
-        Number of starts of the solver; the best result is kept.  By default 12 when the program
+        Number of starts of the solver; the best result is kept.  By default 30 when the program
         is small, and down to 3 when it is large; with attention 72, and down to 8.
     intervals : int
         Collocation intervals of the first mesh.

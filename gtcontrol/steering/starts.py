@@ -19,13 +19,13 @@ from .scaling import Units
 __all__ = ["courses", "first_horizon"]
 
 #: Default number of starts for programs of up to so many unknowns on the mesh asked for ...
-STARTS = ((700, 12), (1500, 8), (3000, 4), (math.inf, 3))
+STARTS = ((3000, 30), (8000, 6), (math.inf, 3))
 
 #: ... and with attention, which has many more local minima.
 ATTENTION_STARTS = ((1500, 72), (3000, 24), (math.inf, 8))
 
 #: Size of rotations and of bends, and of the noise that leads off the saddle V = B = 0.
-TURN, DETOUR, NOISE = 0.6, 0.3, 0.05
+TURN, WIDE_TURN, DETOUR, NOISE = 0.6, 1.0, 0.3, 0.05
 
 #: Paths and kinds of attention that take turns among the starts.
 SHAPES = (
@@ -76,12 +76,14 @@ def _affine(i: int, ends: Ends) -> tuple[str, Variation]:
     step = 1 if r < d else 2
     if i == 0:
         return "geodesic", Variation()
-    if i % 3 == 2 and ends.pinned is None and r >= step:
-        flip = step * (1 + i // 3 % (r // step))
-        return "reversed geodesic", Variation(flip=flip, detour=DETOUR)
-    if i % 2 == 1:
-        return "rotated geodesic", Variation(turn=TURN)
-    return "bent geodesic", Variation(detour=DETOUR)
+    kind = i % 6
+    if kind in (2, 5) and ends.pinned is None and r >= step:
+        flip = step * (1 + i // 6 % (r // step))
+        turn = TURN if kind == 5 else 0.0
+        return "reversed geodesic", Variation(flip=flip, detour=DETOUR, turn=turn)
+    if kind == 3:
+        return "bent geodesic", Variation(detour=DETOUR)
+    return "rotated geodesic", Variation(turn=TURN if kind == 1 else WIDE_TURN)
 
 
 def _with_attention(
