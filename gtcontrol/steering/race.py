@@ -179,10 +179,14 @@ def solve_once(
     low, high = instance.variable_bounds()
     row_low, row_high = instance.program.row_bounds()
     began = time.perf_counter()
-    out = solver(x0=start, p=p, lbx=low, ubx=high, lbg=row_low, ubg=row_high)
+    try:
+        out = solver(x0=start, p=p, lbx=low, ubx=high, lbg=row_low, ubg=row_high)
+    except RuntimeError:
+        if not search.interruption.requested:
+            raise
     seconds = time.perf_counter() - began
     if search.interruption.requested:
-        raise KeyboardInterrupt  # the solver has swallowed it
+        raise KeyboardInterrupt  # the solver has swallowed it, or CasADi has renamed it
     stats = solver.stats()
     w, cost = np.asarray(out["x"]).ravel(), float(out["f"])
     converged = bool(stats["success"]) and bool(np.all(np.isfinite(w)))
