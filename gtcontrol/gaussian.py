@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _check
 from ._check import Array
-from .errors import IndefiniteCovariance, InvalidNumber, InvalidShape, RankDeficientFactor
+from .errors import (
+    IndefiniteCovariance,
+    InvalidNumber,
+    InvalidShape,
+    OutOfScale,
+    RankDeficientFactor,
+)
 
-__all__ = ["Gaussian", "align", "squared_wasserstein", "wasserstein"]
+__all__ = ["Gaussian", "align", "norm", "squared_wasserstein", "wasserstein"]
 
 #: Eigenvalues of a covariance below this fraction of the largest one count as zero.
 RANK_TOLERANCE = 1e-10
@@ -21,6 +29,9 @@ DEFINITENESS_TOLERANCE = 1e-10
 
 #: A factor must have smallest singular value above this fraction of the largest one.
 FACTOR_TOLERANCE = 1e-14
+
+#: Squares of entries between this size and its inverse stay in the range of double precision.
+LARGEST = 1e140
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -131,13 +142,14 @@ class Gaussian:
         m = _check.vector("mean", mean)
         S = _check.symmetric("covariance", covariance, m.size)
         tolerance = _check.number("tolerance", tolerance, low=0.0)
-        values, vectors = np.linalg.eigh(S)
+        unit = _unit(S)
+        values, vectors = np.linalg.eigh(S / unit)
         values, vectors = values[::-1], vectors[:, ::-1]
         largest = float(np.max(np.abs(values), initial=0.0))
         if values.size and values[-1] < -max(tolerance, DEFINITENESS_TOLERANCE) * largest:
             raise IndefiniteCovariance(
                 f"`covariance` must be positive semidefinite; its smallest eigenvalue is "
-                f"{values[-1]:.6g} (largest {values[0]:.6g})."
+                f"{_written(float(values[-1]), unit)} (largest {_written(float(values[0]), unit)})."
             )
         found = int(np.count_nonzero(values > tolerance * largest))
         if rank is not None:
@@ -151,7 +163,7 @@ class Gaussian:
                     f"`covariance` has rank {found} at relative tolerance {tolerance:g}, not "
                     f"{wanted}; lower `tolerance`, or use `.truncate(rank)` to give up variance."
                 )
-        columns = vectors[:, :found] * np.sqrt(values[:found])
+        columns = vectors[:, :found] * (math.sqrt(unit) * np.sqrt(values[:found]))
         return cls(m, columns)
 
     @property
@@ -171,13 +183,18 @@ class Gaussian:
 
     @property
     def eigenvalues(self) -> Array:
-        """The r positive eigenvalues of the covariance, largest first, shape (r,)."""
-        return np.asarray(np.linalg.svd(self.factor, compute_uv=False)) ** 2
+        """The r positive eigenvalues of the covariance, largest first, shape (r,).
+
+        One beyond double precision is infinite.
+        """
+        with np.errstate(over="ignore"):
+            return np.asarray(np.linalg.svd(self.factor, compute_uv=False)) ** 2
 
     @property
     def trace(self) -> float:
-        """Total variance: the trace of the covariance."""
-        return float(np.sum(self.factor**2))
+        """Total variance: the trace of the covariance, infinite beyond double precision."""
+        with np.errstate(over="ignore"):
+            return float(np.sum(self.factor**2))
 
     @property
     def range_basis(self) -> Array:
@@ -198,7 +215,7 @@ class Gaussian:
     def truncation_distance(self, rank: int) -> float:
         """W₂ distance to the nearest law of rank ``rank``: root of the discarded variance."""
         wanted = _check.integer("rank", rank, low=0)
-        return float(np.linalg.norm(np.linalg.svd(self.factor, compute_uv=False)[wanted:]))
+        return norm(np.asarray(np.linalg.svd(self.factor, compute_uv=False))[wanted:])
 
     def sample(
         self,
@@ -261,27 +278,18 @@ def align(reference: Array, factor: Array) -> Array:
     reference, factor : (d, r) arrays
         Two factors of equal shape; they are scaled first, so their sizes do not matter.
     """
-    if factor.shape[1] == 0:
+    size, other = norm(factor), norm(reference)
+    if size == 0 or other == 0:
         return factor
-    scaled = (factor / np.linalg.norm(factor)).T @ (reference / np.linalg.norm(reference))
+    scaled = (factor / size).T @ (reference / other)
     W, _, Zt = np.linalg.svd(scaled)
     return np.asarray(factor @ (W @ Zt))
 
 
 def squared_wasserstein(p: Gaussian, q: Gaussian) -> float:
     """Squared 2-Wasserstein distance; see :func:`wasserstein`."""
-    if p.dim != q.dim:
-        raise InvalidShape(f"the laws have dimensions {p.dim} and {q.dim}; they must agree.")
-    width = max(p.rank, q.rank)
-    first, second = (
-        np.concatenate([g.factor, np.zeros((g.dim, width - g.rank))], axis=1) for g in (p, q)
-    )
-    shift = p.mean - q.mean
-    if p.rank and q.rank:
-        # |L₁ - L₂Q|² at the Procrustes Q equals |L₁|² + |L₂|² - 2‖L₁ᵀL₂‖_*, without the
-        # cancellation of that sum for nearby laws.
-        second = align(first, second)
-    return float(np.sum(shift**2) + np.sum((first - second) ** 2))
+    unit, distance = _distance(p, q)
+    return _in_range("the squared distance", distance**2, unit, unit)
 
 
 def wasserstein(p: Gaussian, q: Gaussian) -> float:
@@ -303,6 +311,65 @@ def wasserstein(p: Gaussian, q: Gaussian) -> float:
     Raises
     ------
     InvalidShape
-        If the dimensions differ.
+        If an argument is no Gaussian, or the dimensions differ.
+    OutOfScale
+        If the distance itself leaves the range of double precision.
     """
-    return float(np.sqrt(squared_wasserstein(p, q)))
+    unit, distance = _distance(p, q)
+    return _in_range("the distance", distance, unit)
+
+
+def norm(values: Array) -> float:
+    """Euclidean norm of all entries, whose squares neither overflow nor underflow."""
+    unit = _unit(values)
+    return unit * float(np.linalg.norm(values / unit))
+
+
+def _distance(p: Gaussian, q: Gaussian) -> tuple[float, float]:
+    """A unit of length, and the distance in this unit, whose square is in range."""
+    for name, law in (("p", p), ("q", q)):
+        if not isinstance(law, Gaussian):
+            raise InvalidShape(f"`{name}` must be a Gaussian, not {type(law).__name__}.")
+    if p.dim != q.dim:
+        raise InvalidShape(f"the laws have dimensions {p.dim} and {q.dim}; they must agree.")
+    length = _unit(p.mean, q.mean)
+    shift = norm(p.mean / length - q.mean / length)
+    unit, width = _unit(p.factor, q.factor), max(p.rank, q.rank)
+    first, second = (
+        np.concatenate([g.factor / unit, np.zeros((g.dim, width - g.rank))], axis=1) for g in (p, q)
+    )
+    if p.rank and q.rank:
+        # |L₁ - L₂Q|² at the Procrustes Q equals |L₁|² + |L₂|² - 2‖L₁ᵀL₂‖_*, without the
+        # cancellation of that sum for nearby laws.
+        second = align(first, second)
+    parts = [(u, x) for u, x in ((length, shift), (unit, norm(first - second))) if x > 0]
+    largest = max((u for u, _ in parts), default=1.0)
+    return largest, math.hypot(*(x * (u / largest) for u, x in parts))
+
+
+def _unit(*arrays: Array) -> float:
+    """Unit in which squares of entries stay in range; 1 where they do so anyway.
+
+    It is a power of four, so that neither it nor its square root rounds anything.
+    """
+    largest = max(float(np.max(np.abs(x), initial=0.0)) for x in arrays)
+    if largest == 0 or 1 / LARGEST <= largest <= LARGEST:
+        return 1.0
+    return math.ldexp(1.0, max(math.frexp(largest)[1] // 2 * 2 - 2, -1074))
+
+
+def _in_range(what: str, value: float, *units: float) -> float:
+    """Return `value` times `units`, refused with the true number if that overflows."""
+    made = math.prod((value, *units))
+    if math.isinf(made):
+        raise OutOfScale(
+            f"{what} between the laws is {_written(value, *units)}, beyond double precision; "
+            "rescale the tokens."
+        )
+    return made
+
+
+def _written(value: float, *units: float) -> str:
+    """Write a number in the units given, even if their product overflows."""
+    made = math.prod((value, *units))
+    return f"{made if math.isfinite(made) else math.prod(map(Decimal, (value, *units))):.6g}"

@@ -13,6 +13,7 @@ from gtcontrol.errors import (
     InvalidShape,
     NotFinite,
     NotSymmetric,
+    OutOfScale,
     RankDeficientFactor,
 )
 from gtcontrol.gaussian import align, squared_wasserstein
@@ -94,6 +95,26 @@ class TestConstruction:
         assert law.rank == 2
         np.testing.assert_allclose(law.covariance / size, covariance, rtol=1e-14)
 
+    @pytest.mark.parametrize("size", [1e308, 1e-305])
+    def test_the_rank_at_the_ends_of_double_precision(self, size):
+        # The largest eigenvalue is 2.5 size: beyond double precision, while no entry is.
+        covariance = size * np.array([[1.5, 1.0], [1.0, 1.5]])
+        law = zero_mean(covariance)
+        assert law.rank == 2
+        np.testing.assert_allclose(law.covariance / size, covariance / size, rtol=1e-14)
+        with pytest.raises(IndefiniteCovariance) as caught:
+            zero_mean(size * np.array([[1.0, 1.5], [1.5, 1.0]]))
+        words = f"smallest eigenvalue is {-0.5 * size:.6g} (largest 2.5"
+        assert words in str(caught.value)
+
+    def test_a_trace_beyond_double_precision_is_infinite(self):
+        law = zero_mean(1e308 * np.eye(2))
+        assert law.rank == 2
+        np.testing.assert_allclose(law.eigenvalues, [1e308, 1e308])
+        assert law.trace == np.inf
+        assert repr(law) == "Gaussian(dim=2, rank=2, trace=inf)"
+        assert law.truncation_distance(0) == pytest.approx(np.sqrt(2) * 1e154, rel=1e-14)
+
     def test_columns_of_very_different_sizes_are_independent(self):
         law = gt.Gaussian([0.0, 0.0], [[1e-160, 0.0], [0.0, 1e140]])
         assert law.rank == 2
@@ -172,6 +193,26 @@ class TestKnownDistances:
         second = gt.Gaussian([0.0, 0.0], base * (1 + 1e-9))
         stretch = (1 + 1e-9) - 1
         assert gt.wasserstein(first, second) == pytest.approx(stretch * np.sqrt(5), rel=1e-7)
+
+    def test_distances_at_the_ends_of_double_precision(self):
+        p, q = gt.Gaussian([1e200, 0.0], np.eye(2)), gt.Gaussian([-1e200, 0.0], np.eye(2))
+        assert gt.wasserstein(p, q) == pytest.approx(2e200, rel=1e-15)
+        for size in (1e-200, 1e160, 1e300):
+            p, q = gt.Gaussian([0.0], [[size]]), gt.Gaussian([0.0], [[3 * size]])
+            assert gt.wasserstein(p, q) == pytest.approx(2 * size, rel=1e-15)
+        p, q = gt.Gaussian([1e200], [[1e-200]]), gt.Gaussian([1e200], [[1e-190]])
+        assert gt.wasserstein(p, q) == pytest.approx(1e-190, rel=1e-9)
+        with pytest.raises(OutOfScale, match=r"the squared distance .* is 4\.00000e\+400"):
+            squared_wasserstein(gt.Gaussian([1e200], [[1.0]]), gt.Gaussian([-1e200], [[1.0]]))
+        with pytest.raises(OutOfScale, match=r"the distance .* is 3\.40000e\+308"):
+            gt.wasserstein(gt.Gaussian([1.7e308], [[1.0]]), gt.Gaussian([-1.7e308], [[1.0]]))
+
+    def test_what_is_no_law(self):
+        unit = zero_mean(np.eye(2))
+        with pytest.raises(InvalidShape, match="`q` must be a Gaussian, not list"):
+            gt.wasserstein(unit, [1, 2])
+        with pytest.raises(InvalidShape, match="`p` must be a Gaussian, not NoneType"):
+            gt.wasserstein(None, unit)
 
 
 class TestDistanceLaws:
