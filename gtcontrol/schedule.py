@@ -52,6 +52,10 @@ class Schedule:
         self, times: ArrayLike, parameters: Sequence[Parameters], *, basis: Array | None = None
     ) -> None:
         breakpoints = _check_breakpoints(times)
+        if not isinstance(parameters, Sequence):
+            raise InvalidShape(
+                f"`parameters` must be a sequence of Parameters, not {type(parameters).__name__}."
+            )
         if len(parameters) != breakpoints.size - 1:
             raise IncompatibleSchedule(
                 f"{breakpoints.size} times bound {breakpoints.size - 1} piece(s), but "
@@ -83,12 +87,29 @@ class Schedule:
         horizon : float
             End of the schedule, > 0.
         breakpoints : array, optional
-            Interior times where the function or a derivative jumps; integrators and
+            Increasing times where the function or a derivative jumps; integrators and
             quadratures restart there.
+
+        Raises
+        ------
+        IncompatibleSchedule, InvalidNumber, InvalidShape
+            If the times do not fit, or the function does not return Parameters.
         """
+        if not callable(function):
+            raise InvalidShape(
+                f"`function` must be a function of time, not {type(function).__name__}; hold "
+                "constant parameters by `Schedule.constant`."
+            )
         end = _check.number("horizon", horizon, low=0.0, strict=True)
         inner = np.empty(0) if breakpoints is None else _check.vector("breakpoints", breakpoints)
+        outside = inner[(inner < 0) | (inner > end)]
+        if outside.size:
+            raise IncompatibleSchedule(
+                f"`breakpoints` must lie in [0, {end:g}]; {outside[0]:g} does not."
+            )
         inner = inner[(inner > 0) & (inner < end)]
+        if not np.all(np.diff(inner) > 0):
+            raise IncompatibleSchedule("`breakpoints` must increase strictly.")
         times = _check_breakpoints(np.concatenate([[0.0], inner, [end]]))
         dim = _check_parameters(function(0.0)).dim
 
@@ -165,6 +186,8 @@ class Schedule:
 
     def inner(self, t: float) -> Parameters:
         """Parameters at time t in the coordinates of :attr:`basis` (or in full)."""
+        if type(t) is not float:  # checking a float again would take as long as the rest
+            t = _check.number("t", t)
         slack = 1e-12 * self.horizon
         if not -slack <= t <= self.horizon + slack:
             raise IncompatibleSchedule(

@@ -36,6 +36,12 @@ class TestPiecewiseConstant:
         with pytest.raises(IncompatibleSchedule, match=r"defined on \[0, 2\]"):
             self.schedule(t)
 
+    @pytest.mark.parametrize("t", ["x", np.array([0.1, 0.2]), None, True])
+    def test_a_time_is_a_number(self, t):
+        with pytest.raises(InvalidNumber, match="`t` must be a number"):
+            self.schedule(t)
+        assert self.schedule(1).A[0, 0] == self.schedule(np.float32(1.5)).A[0, 0] == 2.0
+
     @pytest.mark.parametrize(
         ("times", "parameters", "error", "words"),
         [
@@ -44,6 +50,7 @@ class TestPiecewiseConstant:
             ([0.5, 1.0], [scalar(1.0)], IncompatibleSchedule, "from 0"),
             ([0.0, 1.0], [scalar(1.0)] * 2, IncompatibleSchedule, "1 piece"),
             ([0.0, 1.0], [None], InvalidShape, "not NoneType"),
+            ([0.0, 1.0], scalar(1.0), InvalidShape, "sequence of Parameters, not Parameters"),
             (
                 [0.0, 1.0, 2.0],
                 [scalar(1.0), gt.Parameters(dim=2)],
@@ -87,6 +94,21 @@ class TestFunctions:
             changing(0.75)
         with pytest.raises(InvalidNumber, match="greater than 0"):
             gt.Schedule.from_function(lambda t: scalar(1.0), 0.0)
+        with pytest.raises(InvalidShape, match="function of time, not Parameters; hold constant"):
+            gt.Schedule.from_function(scalar(1.0), 1.0)
+
+    @pytest.mark.parametrize(
+        ("breakpoints", "error", "words"),
+        [
+            ([2.0], IncompatibleSchedule, r"lie in \[0, 1\]; 2 does not"),
+            ([-0.5, 0.5], IncompatibleSchedule, r"lie in \[0, 1\]; -0\.5 does not"),
+            ([0.7, 0.3], IncompatibleSchedule, "`breakpoints` must increase strictly"),
+            (0.5, InvalidShape, "`breakpoints` must have 1 dimension"),
+        ],
+    )
+    def test_breakpoints_are_checked(self, breakpoints, error, words):
+        with pytest.raises(error, match=words):
+            gt.Schedule.from_function(scalar, 1.0, breakpoints=breakpoints)
 
 
 class TestSubspace:
