@@ -325,6 +325,58 @@ class TestFlow:
         np.testing.assert_allclose(path.final.mean, [0.2, 1.4, 0.0], atol=1e-14)
 
 
+class TestStiffness:
+    """Explicit integrators would take 10⁵ steps and more, all of them for stability."""
+
+    def test_a_fast_and_a_slow_mean(self):
+        law = gt.Gaussian([3.0, 2.0], np.zeros((2, 0)))
+        path = gt.simulate(law, gt.Parameters(A=-np.diag([1e6, 1.0]), b=[1e6, 1.0]), 10.0)
+        assert path.status is Status.SUCCESS
+        assert path.steps < 3000
+        for t in (1e-6, 1e-3, 0.5, 3.0, 10.0):
+            expected = 1 + np.array([2 * np.exp(-1e6 * t), np.exp(-t)])
+            np.testing.assert_allclose(path.at(t).mean, expected, rtol=1e-11)
+
+    def test_a_covariance_at_its_equilibrium(self):
+        # s' = 2 (a - s) s is logistic.
+        a = 1e6
+        p = gt.Parameters(A=[[a]], V=[[1.0]], B=[[-1.0]])
+        path = gt.simulate(gt.Gaussian([0.0], [[1.0]]), p, 1.0)
+        assert path.status is Status.SUCCESS
+        for t in (1e-6, 1e-5, 1e-3, 0.5, 1.0):
+            expected = a / (1 + (a - 1) * np.exp(-2 * a * t))
+            assert path.at(t).trace == pytest.approx(expected, rel=1e-10)
+
+    def test_a_fast_direction_that_is_no_axis(self):
+        c, s = np.cos(0.7), np.sin(0.7)
+        turn = np.array([[c, -s], [s, c]])
+        p = gt.Parameters(A=turn @ np.diag([-1e6, -1.0]) @ turn.T)
+        path = gt.simulate(gt.Gaussian([1.0, 2.0], np.eye(2)), p, 2.0)
+        assert path.status is Status.SUCCESS
+        for t in (1e-6, 0.5, 2.0):
+            flow = turn @ np.diag(np.exp([-1e6 * t, -t])) @ turn.T
+            expected = gt.Gaussian.trusted(flow @ [1.0, 2.0], flow)
+            assert_same_law(path.at(t), expected, rel=1e-9)  # A is rounded, by 1e6 · 1e-16
+
+    def test_a_fast_law_that_is_driven(self):
+        k = 1e5
+        driven = gt.Schedule.from_function(
+            lambda t: gt.Parameters(A=[[-k]], b=[k * np.cos(t)]), 5.0
+        )
+        path = gt.simulate(gt.Gaussian([1.0], np.zeros((1, 0))), driven)
+        assert path.status is Status.SUCCESS
+        for t in (0.5, 3.0, 5.0):
+            expected = (k**2 * np.cos(t) + k * np.sin(t)) / (k**2 + 1)
+            assert path.at(t).mean[0] == pytest.approx(expected, abs=1e-10)
+
+    def test_what_is_not_stiff_stays_explicit(self):
+        # Rotation by 500 radians: many steps, each as long as accuracy allows.
+        path = gt.simulate(LAW, gt.Parameters(A=[[0.0, 1e3], [-1e3, 0.0]]), 0.5)
+        assert path.status is Status.SUCCESS
+        assert path.evaluations <= 16 * path.steps
+        np.testing.assert_allclose(np.linalg.norm(path.means, axis=1), 0.5, rtol=1e-8)
+
+
 class TestSubspace:
     @given(generators())
     def test_a_schedule_in_a_subspace_equals_its_lift(self, rng):
@@ -604,7 +656,7 @@ class TestEndings:
     def test_no_underflow_where_something_stays(self):
         # Outside the subspace of a schedule nothing shrinks, nor does a law of rank 0.
         U = np.eye(2)[:, :1]
-        schedule = gt.Schedule([0.0, 20.0], [gt.Parameters(A=[[-50.0]])], basis=U)
+        schedule = gt.Schedule([0.0, 20.0], [gt.Parameters(A=[[-18.0]])], basis=U)
         tilted = gt.simulate(gt.Gaussian([0.0, 0.0], [[1.0], [1.0]]), schedule)
         assert tilted.status is Status.SUCCESS
         dirac = gt.Gaussian([1.0, 1.0], np.zeros((2, 0)))

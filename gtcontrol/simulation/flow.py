@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.integrate import DOP853
+from scipy.integrate import DOP853, Radau
 from scipy.interpolate import PPoly
 
 from .._check import Array
@@ -22,6 +22,7 @@ from ..status import Status
 from .limits import LARGEST
 from .motion import Motion
 from .outcome import Outcome
+from .stiffness import STIFFEST, Watch
 
 __all__ = ["run"]
 
@@ -120,6 +121,7 @@ class _March:
         atol = motion.tolerances(state, slope)
         span = began / unit, min(end / unit, sys.float_info.max)
         solver = self._solver(right_side, span[0], state, span[1], atol, first / unit)
+        watch = Watch() if state.size <= STIFFEST else None
         size = motion.size(state)
         status = Status.SUCCESS
         while solver.status == "running" and status is Status.SUCCESS:
@@ -134,6 +136,8 @@ class _March:
                 within = _within(solver)
                 dense = np.column_stack([solver.dense_output()(within).T, unit * within])
                 self._accept(unit * solver.t, solver.y, dense)
+                if watch is not None and watch.sees(solver):
+                    solver, watch = self._implicit(solver), None
         if status is Status.STEP_SIZE and not to_the_end:
             left = motion.time_left(piece, self.now.clock, solver.y)
             if left < end - self.now.clock:  # perhaps a blow-up faster than the clock can tell
@@ -197,6 +201,21 @@ class _March:
     ) -> Any:
         made: Any = DOP853  # its stubs do not know of tolerances by entry
         return made(right_side, t, y, end, rtol=self.problem.rtol, atol=atol, first_step=first)
+
+    def _implicit(self, explicit: Any) -> Any:
+        """Go on from where an explicit integrator is, with the same tolerances."""
+        if explicit.status != "running":
+            return explicit
+        made: Any = Radau  # as above
+        return made(
+            explicit.fun,
+            explicit.t,
+            explicit.y,
+            explicit.t_bound,
+            rtol=explicit.rtol,
+            atol=explicit.atol,
+            first_step=min(explicit.h_abs, explicit.t_bound - explicit.t),
+        )
 
     def _trouble(self, solver: Any, state: Array) -> Status:
         """What stops the integration after a step, SUCCESS if nothing does."""
