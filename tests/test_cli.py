@@ -325,9 +325,9 @@ def test_kinetic_energy_needs_what_moves_the_mean():
     attention = attention.replace("mean = [0.0, 0.0]", "mean = [0.5, 0.0]")
     Path("mine.toml").write_text(attention, encoding="utf-8")
     message = refused("check", "mine.toml")
-    assert "kinetic-energy the optimal plan moves the mean" in message
+    assert "the plan of least kinetic energy moves the mean straight to the target" in message
     assert message.count("zero-bias") == 1
-    assert 'Enable b, or give method = "zero-bias" for a plan that is exact but not opt' in message
+    assert "Enable b, or choose method 'zero-bias' for a plan that is exact but not opt" in message
     exact = attention.replace("[steer]", '[steer]\nmethod = "zero-bias"')
     Path("mine.toml").write_text(exact, encoding="utf-8")
     assert gtcontrol("check", "mine.toml").exit_code == 0

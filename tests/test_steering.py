@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from scipy.optimize import brentq
 
 import gtcontrol as gt
+from gtcontrol.errors import InvalidMethod, OutOfScale
 from gtcontrol.gaussian import squared_wasserstein
 from gtcontrol.steering.lower_bounds import stretch
 from tests import strategies as some
@@ -534,3 +535,32 @@ def test_the_logarithmic_stretch_bounds_every_affine_plan(start, target):
         plan = gt.steer(start, target, controls="Ab", cost=AFFINE, method=method)
         assert plan.cost >= np.sum(stretch(start, target) ** 2) * (1 - 1e-9)
         assert plan.cost >= plan.lower_bound * (1 - 1e-9)
+
+
+def test_kinetic_energy_without_bias_names_what_is_missing():
+    with pytest.raises(InvalidMethod, match=r"cannot do. Enable b or V, or choose") as caught:
+        gt.steer(
+            law([1.0, 0.0], np.eye(2)),
+            law([0.0, 2.0], 4 * np.eye(2)),
+            controls="A",
+            cost=gt.KineticEnergy(),
+        )
+    assert str(caught.value).count("zero-bias") == 1
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e100])
+def test_standard_deviations_out_of_range_are_refused_by_their_number(size):
+    start = gt.Gaussian([0.1 * size, 0.0], size * np.eye(2))
+    target = gt.Gaussian([0.2 * size, 0.0], 2 * size * np.eye(2))
+    with pytest.raises(OutOfScale, match=r"the standard deviations are up to .*e[+-]\d+"):
+        gt.steer(start, target)
+
+
+def test_means_out_of_range_are_named_by_their_number():
+    start, target = (gt.Gaussian([x, 0.0], np.eye(2)) for x in (1e200, -1e200))
+    for function in (gt.steer, gt.reachable):
+        with pytest.raises(OutOfScale, match=r"a mean or a factor has norm 1e\+200"):
+            function(start, target)
+    start, target = (gt.Gaussian([x, 0.0], np.eye(2)) for x in (1e100, -1e100))
+    with pytest.raises(OutOfScale, match=r"the means have norm 1e\+100"):
+        gt.steer(start, target)

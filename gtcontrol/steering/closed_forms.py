@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 
 import numpy as np
@@ -14,12 +13,13 @@ from ..results.steering import Steering
 from ..schedule import Schedule
 from ..simulation.run import simulate
 from ..status import Status
-from .exact.construct import METHODS, construct
+from .exact.construct import METHODS
+from .exact.methods import applicable
 from .exact.task import Refusal, Task
 from .lower_bounds import lower_bound
 from .measure import bounds_kept, cost_along, miss
 
-__all__ = ["exact_plan", "geodesic_plan", "kinetic_plan"]
+__all__ = ["exact_plan", "geodesic_plan", "kinetic_plan", "kinetic_schedule"]
 
 
 def exact_plan(
@@ -55,9 +55,8 @@ def exact_plan(
 
 def kinetic_plan(problem: SteeringProblem, replay_tolerance: float, began: float) -> Steering:
     """The kinetic optimum is the transport geodesic: closed form, proved optimal."""
-    method = _geodesic_method(problem)
-    schedule = construct(dataclasses.replace(problem, method=method), None)
-    plan = exact_plan(problem, schedule, replay_tolerance, began, method)
+    schedule = kinetic_schedule(problem)
+    plan = exact_plan(problem, schedule, replay_tolerance, began, _geodesic_method(problem))
     broken = bounds_kept(plan.schedule, plan.trajectory, problem.bounds)
     if broken:
         raise InvalidMethod(
@@ -65,6 +64,26 @@ def kinetic_plan(problem: SteeringProblem, replay_tolerance: float, began: float
             "bounded problem well posed; use ControlEnergy(kinetic=...), which weighs both."
         )
     return plan
+
+
+def kinetic_schedule(problem: SteeringProblem) -> Schedule:
+    """The transport geodesic, which minimises kinetic energy.
+
+    Raises
+    ------
+    InvalidMethod
+        If the controls cannot move the mean along it.
+    """
+    made = METHODS[_geodesic_method(problem)](Task.of(problem))
+    if not isinstance(made, Refusal):
+        return made
+    advice = "Enable b" if "V" in problem.controls else "Enable b or V"
+    if "zero-bias" in applicable(problem.start, problem.target, problem.controls):
+        advice += ", or choose method 'zero-bias' for a plan that is exact but not optimal"
+    raise InvalidMethod(
+        "the plan of least kinetic energy moves the mean straight to the target while the "
+        f"covariance follows its geodesic, which controls {problem.controls!r} cannot do. {advice}."
+    )
 
 
 def geodesic_plan(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._check import Array
-from ..gaussian import Gaussian
+from ..gaussian import Gaussian, norm
 
 __all__ = ["Reduction", "reduce"]
 
@@ -43,7 +43,7 @@ def reduce(start: Gaussian, target: Gaussian) -> Reduction:
     columns = [start.factor, target.factor, start.mean[:, None], target.mean[:, None]]
     # Each part is scaled on its own, so that a small covariance beside a large mean keeps
     # its directions.
-    scaled = [c / np.linalg.norm(c) for c in columns if c.size and np.any(c)]
+    scaled = [c / norm(c) for c in columns if c.size and np.any(c)]
     if not scaled:
         scaled = [np.eye(d, 1)]
     U, sigma, _ = np.linalg.svd(np.concatenate(scaled, axis=1), full_matrices=False)

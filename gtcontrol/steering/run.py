@@ -12,7 +12,7 @@ from .. import _check
 from .._interrupt import Interruption
 from .._threads import single_threaded
 from ..errors import IllPosedProblem, InvalidMethod, InvalidShape, OutOfScale
-from ..gaussian import Gaussian
+from ..gaussian import Gaussian, norm
 from ..problem.bounds import CONTROLS, Bounds
 from ..problem.costs import ControlEnergy, Cost, KineticEnergy, MinimumTime
 from ..problem.definitions import SteeringProblem
@@ -32,6 +32,9 @@ __all__ = ["steer"]
 
 #: Largest ratio of variances, within and between the end points, that a solver is given.
 LARGEST_SPREAD = 1e10
+
+#: Largest standard deviation, and reciprocal of the smallest, that is steered.
+LARGEST_SIZE = 1e76
 
 #: A plan whose cost is within this fraction of its lower bound is optimal to rounding.
 PROVED_GAP = 1e-9
@@ -269,12 +272,19 @@ def _refuse_bad_scale(reduction: Reduction) -> None:
             "directions with `.truncate(rank)`, or use an exact method such as "
             "'transport-geodesic'."
         )
-    shift = max(float(np.linalg.norm(g.mean)) for g in ends)
-    if shift**2 > LARGEST_SPREAD * values.max():
+    shift = max(norm(g.mean) for g in ends)
+    size = max(float(np.linalg.norm(g.factor, 2)) for g in ends)
+    if shift > math.sqrt(LARGEST_SPREAD) * size:
         raise OutOfScale(
-            f"the means have norm {shift:.3g}, the standard deviations at most "
-            f"{np.sqrt(values.max()):.3g}; a solver in double precision is given a ratio of at "
-            f"most {np.sqrt(LARGEST_SPREAD):g}. Centre the tokens first."
+            f"the means have norm {shift:.3g}, the standard deviations at most {size:.3g}; "
+            "a solver in double precision is given a ratio of at most "
+            f"{math.sqrt(LARGEST_SPREAD):g}. Centre the tokens first."
+        )
+    if not 1.0 / LARGEST_SIZE <= size <= LARGEST_SIZE:
+        raise OutOfScale(
+            f"the standard deviations are up to {size:.3g}, whose powers leave the range of double "
+            f"precision; between {1.0 / LARGEST_SIZE:g} and {LARGEST_SIZE:g} they do not. "
+            "Measure the tokens in another unit."
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...gaussian import Gaussian
 from ...problem import memory
 from ...problem.bounds import Bounds, parse_controls
-from ...problem.costs import ControlEnergy, Cost
+from ...problem.costs import ControlEnergy, Cost, KineticEnergy
 from ...problem.definitions import SteeringProblem
 from ...problem.expectations import Expect
 from ...problem.messages import located
@@ -31,8 +31,9 @@ from ...problem.tables import BoundsTable, CostTable
 from ...progress import Progress
 from ...results.steering import Steering
 from ...status import Status
+from ...steering.closed_forms import kinetic_schedule
 from .base import KindDocument, Source, Task
-from .steerable import check_kinetic, check_method, check_reachable
+from .steerable import check_method, check_reachable
 
 __all__ = ["ABOUT", "DOCUMENT", "TEMPLATE"]
 
@@ -184,11 +185,8 @@ class SteerDocument(KindDocument):
         if self.tokens is not None:
             self.tokens.check(start)
         cost = ControlEnergy() if self.steer.cost is None else self.steer.cost.build("steer.cost")
-        check_kinetic(
-            SteeringProblem(
-                start, target, self.steer.horizon, controls, cost, method=self.steer.method
-            )
-        )
+        if self.steer.method == "optimal" and isinstance(cost, KineticEnergy):
+            kinetic_schedule(SteeringProblem(start, target, self.steer.horizon, controls, cost))
         return SteerTask(
             expect=self.expect,
             name=source.name,

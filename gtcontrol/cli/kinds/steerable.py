@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from ...errors import InvalidMethod, RankMismatch, Unreachable
+from ...errors import RankMismatch, Unreachable
 from ...gaussian import Gaussian
-from ...problem.costs import KineticEnergy
-from ...problem.definitions import SteeringProblem
 from ...problem.messages import describe, fail, listed, nearest
 from ...steering.exact.construct import METHODS
-from ...steering.exact.methods import applicable
 from ...steering.exact.reachability import reachable, require_reachable
-from ...steering.exact.task import Refusal, Task
 
-__all__ = ["check_kinetic", "check_method", "check_reachable"]
+__all__ = ["check_method", "check_reachable"]
 
 #: Advice of the library that no key of a file can follow.
 _PYTHON = ("`target.truncate(", "`reachable(")
@@ -54,30 +50,3 @@ def check_method(method: str) -> None:
         close = nearest(method, ["optimal", *names])
         hint = f"did you mean `{close}`?" if close else f"expected `optimal`, {listed(names)}."
         fail(where, f"is {describe(method)}; {hint}")
-
-
-def check_kinetic(problem: SteeringProblem) -> None:
-    """Refuse the kinetic optimum where the controls cannot follow it.
-
-    Raises
-    ------
-    InvalidMethod
-        If the controls cannot move the mean along the transport geodesic.
-    """
-    controls = problem.controls
-    optimal = problem.method == "optimal" and isinstance(problem.cost, KineticEnergy)
-    if not optimal or "b" in controls:
-        return
-    # The path of the optimum is known in closed form; these methods follow it.
-    attention = "A" not in controls and problem.start.rank > 0
-    made = METHODS["attention-only" if attention else "transport-geodesic"](Task.of(problem))
-    if not isinstance(made, Refusal):
-        return
-    advice = "Enable b" if "V" in controls else "Enable b or V"
-    if "zero-bias" in applicable(problem.start, problem.target, controls):
-        advice += ', or give method = "zero-bias" for a plan that is exact but not optimal'
-    raise InvalidMethod(
-        "with `steer.cost` kinetic-energy the optimal plan moves the mean straight to the target "
-        f"while the covariance follows its geodesic, which controls = {controls!r} cannot do. "
-        f"{advice}."
-    )

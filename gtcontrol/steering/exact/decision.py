@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._check import Array
-from ...gaussian import Gaussian, align
+from ...gaussian import Gaussian, align, norm
 from .nearest import INFLATION, coupled_factor, inflate, off_range, split_range
 
 __all__ = ["RANGE_TOLERANCE", "Decision", "covariance_moves", "covariances_agree", "decide"]
@@ -127,14 +127,14 @@ def _mean_part(start: Gaussian, target: Gaussian, controls: str) -> _Part:
         return _Part(m1)
     if "V" in controls:
         return _linear_mean_part(m0, m1)
-    if np.linalg.norm(m1 - m0) <= MEAN_TOLERANCE * max(np.linalg.norm(m0), np.linalg.norm(m1)):
+    if norm(m1 - m0) <= MEAN_TOLERANCE * max(norm(m0), norm(m1)):
         return _Part(m1)
     return _Part(m0, f"`controls` = {controls!r} cannot move the mean.", "mean of `start`")
 
 
 def _linear_mean_part(m0: Array, m1: Array) -> _Part:
     """Mean moved by m' = G m with G free: any vector but zero reaches any vector but zero."""
-    first, last = float(np.linalg.norm(m0)), float(np.linalg.norm(m1))
+    first, last = norm(m0), norm(m1)
     if first == 0 and last > 0:
         text = f"Without the bias b a zero mean stays zero; the target's has norm {last:.3g}."
         return _Part(m0, text, "zero mean")
@@ -229,10 +229,10 @@ def _full_rank(factor: Array, size: float) -> Array:
 def _decide_outside(start: Gaussian, target: Gaussian) -> Decision:
     mean = target.mean
     _, sticks_out = split_range(target.factor, mean)
-    inside = bool(np.linalg.norm(sticks_out) <= RANGE_TOLERANCE * np.linalg.norm(mean))
+    inside = bool(norm(sticks_out) <= RANGE_TOLERANCE * norm(mean))
     part = _rank_part(start, target, None if inside else sticks_out)
     _, left = split_range(part.value, mean)
-    if np.linalg.norm(left) > RANGE_TOLERANCE * np.linalg.norm(mean):
+    if norm(left) > RANGE_TOLERANCE * norm(mean):
         broken = tuple(filter(None, [part.broken]))
         return Decision(broken, Gaussian(mean, part.value), part.hint, part.attained)
     text = (
@@ -241,7 +241,7 @@ def _decide_outside(start: Gaussian, target: Gaussian) -> Decision:
     )
     # Of the size of the covariance, but large enough to count beside the mean.
     size = INFLATION * _spread(target, start) if start.rank else 0.0
-    size = max(size, INFLATION**2 * float(np.linalg.norm(mean)))
+    size = max(size, INFLATION**2 * norm(mean))
     size = size or INFLATION * float(np.linalg.norm(start.mean))
     near = Gaussian(mean + size * off_range(part.value), part.value)
     broken = tuple(filter(None, [part.broken, text]))

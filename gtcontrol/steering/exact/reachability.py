@@ -7,8 +7,8 @@ and linearly with V, and with A alone one and the same matrix moves both.
 
 from __future__ import annotations
 
-from ...errors import InvalidShape, RankMismatch, Unreachable
-from ...gaussian import Gaussian, wasserstein
+from ...errors import InvalidShape, OutOfScale, RankMismatch, Unreachable
+from ...gaussian import Gaussian, norm, wasserstein
 from ...problem.bounds import parse_controls
 from ...problem.definitions import ReachabilityProblem
 from ...results.reachability import Reachability
@@ -16,6 +16,9 @@ from .decision import covariance_moves, decide
 from .methods import applicable
 
 __all__ = ["reachable", "require_reachable"]
+
+#: Largest norm of a mean or a factor.
+LARGEST_SIZE = 1e150
 
 
 def reachable(start: Gaussian, target: Gaussian, controls: str = "AVBb") -> Reachability:
@@ -36,8 +39,8 @@ def reachable(start: Gaussian, target: Gaussian, controls: str = "AVBb") -> Reac
 
     Raises
     ------
-    InvalidControls, InvalidShape
-        If the controls or the dimensions do not fit.
+    InvalidControls, InvalidShape, OutOfScale
+        If the controls, the dimensions or the size of the numbers do not fit.
 
     Examples
     --------
@@ -94,6 +97,12 @@ def _checked(start: Gaussian, target: Gaussian, controls: str) -> str:
     if start.dim != target.dim:
         raise InvalidShape(
             f"`target` has dimension {target.dim} but `start` has dimension {start.dim}."
+        )
+    size = max(norm(x) for law in (start, target) for x in (law.mean, law.factor) if x.size)
+    if size > LARGEST_SIZE:
+        raise OutOfScale(
+            f"a mean or a factor has norm {size:.3g}, and squares of more than {LARGEST_SIZE:g} "
+            "leave the range of double precision. Measure the tokens in another unit."
         )
     return parse_controls(controls)
 
