@@ -56,8 +56,8 @@ OVERSHOOT = 1e-3
 #: Minima on the first mesh within this fraction of the best one are worth a finer look ...
 CLOSE = 0.02
 
-#: ... but not more of them than this, or than FEW if the program has many unknowns.
-MOST_POLISHED, FEW_POLISHED, MANY_UNKNOWNS = 8, 4, 1500
+#: ... but not more of them than this, or than FEW if the first program has many unknowns.
+MOST_POLISHED, FEW_POLISHED, MANY_UNKNOWNS = 8, 4, 750
 
 #: Minima that are tried one after the other while no plan arrives.
 MOST_TRIED = 12
@@ -151,7 +151,8 @@ def _choose(search: Search, settings: Settings, progress: Progress, ceiling: flo
     except KeyboardInterrupt:
         search.interruption.requested = True
     if best is None and distinct:  # interrupted while polishing
-        best = _replayed(distinct[0], settings, 0)
+        fine = [c for c in search.candidates if c.attempt.intervals >= settings.intervals]
+        best = _replayed(min(fine or distinct, key=_rank), settings, 0)
     if best is None:
         best = _failed(search)
     if search.interruption.requested:
@@ -176,7 +177,7 @@ def _polished(
     if not distinct:
         return
     limit = _rank(distinct[0]) + CLOSE * abs(_rank(distinct[0]))
-    large = distinct[0].instance.form.variables > MANY_UNKNOWNS / 2
+    large = distinct[0].instance.form.variables > MANY_UNKNOWNS
     most = FEW_POLISHED if large else MOST_POLISHED
     front = [c for c in distinct[:most] if _rank(c) <= limit]
     yield from sorted((_polish(c, search, settings, progress) for c in front), key=_rank)
