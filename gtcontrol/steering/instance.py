@@ -177,6 +177,18 @@ class Instance:
             widths, factors, means, factor_rates, mean_rates, controls, time, cost, unknowns
         )
 
+    def control_rows(self, unknowns: Array) -> Array:
+        """Controls of each interval, shape (N, points x control size)."""
+        form = self.form
+        stages = unknowns[: form.intervals * form.stage_size].reshape(form.intervals, -1)
+        return stages[:, form.node_size : form.node_size + form.points * form.control_size]
+
+    def with_control_rows(self, unknowns: Array, rows: Array) -> Array:
+        """The unknowns with other controls."""
+        new = unknowns.copy()
+        self.control_rows(new)[:] = rows  # a view
+        return new
+
     # -- pieces of the above ---------------------------------------------------------------
 
     def _node(self, factor: Array, mean: Array, time: float) -> Array:

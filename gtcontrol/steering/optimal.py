@@ -27,6 +27,7 @@ from .race import Candidate, Search, Settings, race, solve_once, solver_name
 from .reduction import Reduction
 from .scaling import Units
 from .starts import courses, first_horizon
+from .switching import settle_switches
 from .violations import worst_violations
 
 __all__ = ["Outcome", "Settings", "solve"]
@@ -214,6 +215,7 @@ def _refined(
     """Double the mesh until the cost has settled and the replay arrives, or exceeds a limit."""
     outcome: Outcome | None = None
     for done in range(settings.refinements + 1):
+        candidate = _switched(candidate, search, settings)
         last = done == settings.refinements or search.interruption.requested
         last = last or candidate.attempt.cost > limit
         replay = last or _settled(candidate)
@@ -238,6 +240,19 @@ def _refined(
             break
         candidate = finer
     return outcome or _replayed(candidate, settings, 0)
+
+
+def _switched(candidate: Candidate, search: Search, settings: Settings) -> Candidate:
+    """The candidate with its switches where they cost least."""
+    free = not candidate.instance.problem.bounds and not candidate.instance.form.free_time
+    large = candidate.instance.form.variables > LARGEST_SETTLED
+    if search.interruption.requested or not free or large:
+        return candidate
+    try:
+        return settle_switches(candidate, search, settings)
+    except KeyboardInterrupt:
+        search.interruption.requested = True
+        return candidate
 
 
 def _settled(candidate: Candidate) -> bool:
