@@ -25,6 +25,7 @@ WANTED = {
         "tokens": "steer-planar-tokens.png",
     },
     "simulate-same-signs": {"covariance": "simulate-same-signs-covariance.png"},
+    "steer-attention-only": {"controls": "steer-attention-only-controls.png"},
     "steer-minimum-time": {"controls": "steer-minimum-time-controls.png"},
     "reach-rank-mismatch": {"laws": "reach-rank-mismatch-laws.png"},
 }
