@@ -47,7 +47,7 @@ class Status(Enum):
         "The solver converged, but its plan misses the target when it is simulated; "
         "raise `intervals` or `refinements`."
     )
-    INTERRUPTED = "Stopped by the user; the best plan found so far is kept."
+    INTERRUPTED = "Stopped by the user; what was found so far is kept."
 
     @property
     def answered(self) -> bool:

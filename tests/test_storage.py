@@ -416,6 +416,11 @@ class TestDamage:
             (tmp_path / "result.npz").write_bytes(stored[:size])
             refused(tmp_path, "damaged")
 
+    def test_rubbish_in_place_of_the_archive_is_not_to_be_unpickled(self, tmp_path):
+        RESULTS["function"]().save(tmp_path)
+        (tmp_path / "result.npz").write_bytes(b"junk")
+        refused(tmp_path, "is damaged: result.npz is not an NPZ file.$")
+
     @settings(max_examples=60)
     @given(where=st.integers(0, 2**32), value=st.integers(0, 255))
     def test_changed_bytes_are_noticed_or_harmless(self, tmp_path_factory, where, value):

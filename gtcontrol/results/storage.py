@@ -66,6 +66,8 @@ def load(directory: str | PathLike[str]) -> Result:
         ) from None
     except _DAMAGED as error:
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if "pickle" in what:  # NumPy's guess about anything that is no archive
+            what = "result.npz is not an NPZ file"
         raise ResultFileInvalid(f"the saved result in {folder} is damaged: {what}.") from None
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise ResultFileInvalid(f"the saved result in {folder} is not of format {FORMAT}.")

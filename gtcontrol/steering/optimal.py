@@ -244,9 +244,8 @@ def _refined(
 
 def _switched(candidate: Candidate, search: Search, settings: Settings) -> Candidate:
     """The candidate with its switches where they cost least."""
-    free = not candidate.instance.problem.bounds and not candidate.instance.form.free_time
-    large = candidate.instance.form.variables > LARGEST_SETTLED
-    if search.interruption.requested or not free or large:
+    form = candidate.instance.form
+    if search.interruption.requested or form.free_time or form.variables > LARGEST_SETTLED:
         return candidate
     try:
         return settle_switches(candidate, search, settings)
@@ -262,8 +261,7 @@ def _settled(candidate: Candidate) -> bool:
     is doubled at least once if that is cheap.  Smooth controls converge fast with the mesh.
     """
     form, cost, before = candidate.instance.form, candidate.attempt.cost, candidate.before
-    free = not candidate.instance.problem.bounds and not form.free_time
-    if not free or 2 * form.variables > LARGEST_SETTLED:
+    if form.free_time or 2 * form.variables > LARGEST_SETTLED:
         return True
     if form.points == 2:
         return before is None or abs(before - cost) <= SMOOTH_SETTLED * abs(cost)

@@ -145,7 +145,7 @@ def _captions(result: Steering) -> dict[str, str]:
             f"The Gaussian moves from the start (blue) and {'ends' if arrives else 'should end'} "
             f"on the target (red, dashed): {spread_words(line)}{dots}."
         ),
-        "controls": "The plan itself: the parameters of the Transformer as functions of time.",
+        "controls": _controls_caption(result),
         "covariance": (
             "No eigenvalue of the covariance touches zero, so the rank is kept; the rings at the "
             "end are the target's values, which the curves "
@@ -169,6 +169,18 @@ def _cost_caption(result: Steering, name: str) -> str:
     if result.lower_bound > 0:
         return f"{dots}; no plan whatsoever can lie to the left of the dashed lower bound."
     return f"{dots}; no positive lower bound is known."
+
+
+def _controls_caption(result: Steering) -> str:
+    words = "The plan itself: the parameters of the Transformer as functions of time."
+    attention = {"V", "B"} <= set(result.problem.controls) and result.attempts
+    if not (attention and result.problem.method == "optimal"):
+        return words
+    return (
+        f"{words} A plan found by a solver holds them constant on each interval of its mesh; where "
+        "V and B jump together, attention changes its signs, which a plan of least cost may do "
+        "in an instant."
+    )
 
 
 def _tables(result: Steering) -> list[Table]:
