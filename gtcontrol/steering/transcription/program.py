@@ -156,6 +156,7 @@ class Program:
             "print_time": False,
             "error_on_fail": False,
             "show_eval_warnings": False,
+            "calc_lam_p": False,  # sensitivities to the parameters are not used
             "fatrop": {"print_level": 0, **options},
         }
         return ca.nlpsol("steer", "fatrop", {"x": w, "p": p, "f": f, "g": g}, settings)
@@ -166,6 +167,7 @@ class Program:
             "print_time": False,
             "error_on_fail": False,
             "show_eval_warnings": False,
+            "calc_lam_p": False,  # sensitivities to the parameters are not used
             "ipopt": {"print_level": 0, "sb": "yes", **options},
             **derivatives,
         }
