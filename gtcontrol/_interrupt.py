@@ -6,6 +6,8 @@ import re
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, TextIO
 
@@ -79,6 +81,20 @@ class Interruption:
             if self._quiet is not None:
                 self._quiet.release()
                 sys.stderr = self._stderr
+
+    @contextmanager
+    def unmasked(self) -> Iterator[None]:
+        """Let an interruption out as KeyboardInterrupt, whatever a native library made of it.
+
+        Pressed while compiled code calls Python, Ctrl-C may surface as SystemError or
+        RuntimeError.  Errors that come without Ctrl-C pass unchanged.
+        """
+        try:
+            yield
+        except Exception as error:
+            if self.requested:
+                raise KeyboardInterrupt from error
+            raise
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.requested = True

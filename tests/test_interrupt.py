@@ -57,3 +57,16 @@ def test_other_threads_change_nothing():
     thread.join()
     assert seen == [before]
     assert sys.stderr is before
+
+
+def test_an_interruption_under_another_name_is_an_interruption():
+    """NumPy turned one that came inside CasADi's `DM.__array__` into a SystemError."""
+    with pytest.raises(KeyboardInterrupt), Interruption() as interruption:
+        interruption.requested = True
+        with interruption.unmasked():
+            raise SystemError("returned a result with an exception set")
+
+
+def test_other_errors_keep_their_name():
+    with pytest.raises(SystemError), Interruption() as interruption, interruption.unmasked():
+        raise SystemError("a bug")

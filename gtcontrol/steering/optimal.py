@@ -102,14 +102,15 @@ def solve(
     search = Search(interruption)
     tracks = list(courses(instance, settings.starts, settings.seed, initial))
     try:
-        if initial is None:
-            rough = first_program(instance, solver_name(instance, settings))
-            race(rough, tracks, settings, search, progress)
-        else:
-            progress(0.0, f"start: {tracks[0].name}")
-            _from_course(instance, tracks[0], settings, search)
-        if not search.candidates:
-            _second_opinion(instance, tracks[0], settings, search)
+        with interruption.unmasked():
+            if initial is None:
+                rough = first_program(instance, solver_name(instance, settings))
+                race(rough, tracks, settings, search, progress)
+            else:
+                progress(0.0, f"start: {tracks[0].name}")
+                _from_course(instance, tracks[0], settings, search)
+            if not search.candidates:
+                _second_opinion(instance, tracks[0], settings, search)
     except KeyboardInterrupt:
         interruption.requested = True
     if interruption.requested and not search.candidates:
@@ -143,12 +144,13 @@ def _choose(search: Search, settings: Settings, progress: Progress, ceiling: flo
     distinct = [c for k, c in enumerate(distinct) if k == 0 or _rank(c) <= limit][:MOST_TRIED]
     best: Outcome | None = None
     try:
-        for candidate in _polished(distinct, search, settings, progress):
-            outcome = _refined(candidate, search, settings, progress, limit)
-            if best is None or _better(outcome, best):
-                best = outcome
-            if best.status is Status.SUCCESS or search.interruption.requested:
-                break
+        with search.interruption.unmasked():
+            for candidate in _polished(distinct, search, settings, progress):
+                outcome = _refined(candidate, search, settings, progress, limit)
+                if best is None or _better(outcome, best):
+                    best = outcome
+                if best.status is Status.SUCCESS or search.interruption.requested:
+                    break
     except KeyboardInterrupt:
         search.interruption.requested = True
     if best is None and distinct:  # interrupted while polishing
@@ -231,7 +233,8 @@ def _refined(
         n = 2 * candidate.attempt.intervals
         progress(0.95, f"refining the mesh to {n} intervals, cost {candidate.attempt.cost:.6g}")
         try:
-            finer = _finer(candidate, n, search, settings)
+            with search.interruption.unmasked():
+                finer = _finer(candidate, n, search, settings)
         except KeyboardInterrupt:
             search.interruption.requested = True
         if finer is None:
@@ -248,7 +251,8 @@ def _switched(candidate: Candidate, search: Search, settings: Settings) -> Candi
     if search.interruption.requested or form.free_time or form.variables > LARGEST_SETTLED:
         return candidate
     try:
-        return settle_switches(candidate, search, settings)
+        with search.interruption.unmasked():
+            return settle_switches(candidate, search, settings)
     except KeyboardInterrupt:
         search.interruption.requested = True
         return candidate
