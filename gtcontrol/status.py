@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["Status"]
+__all__ = ["Status", "Verdict"]
 
 
 class Status(Enum):
@@ -53,3 +53,27 @@ class Status(Enum):
     def answered(self) -> bool:
         """Whether the question was answered (exit code 0 of the command line)."""
         return self in (Status.SUCCESS, Status.BLOW_UP)
+
+
+class Verdict(Enum):
+    """What a certificate says about the covariance under constant parameters.
+
+    The value of each member is the sentence that a user reads; the certificate's own
+    statement says what to, which rank, from where, or why not, and whether it is proved.
+    """
+
+    CONVERGES = "The covariance converges."
+    BOUNDED = "The covariance stays bounded."
+    BLOWS_UP = "The covariance blows up in finite time."
+    BLOW_UP_DATA_EXIST = "There are starts, named in the statement, that blow up in finite time."
+    LOCALLY_STABLE = "There is an equilibrium that attracts all covariances near it."
+    MARGINAL = (
+        "The answer changes with arbitrarily small changes of the data: an eigenvalue on the "
+        "imaginary axis, or a tangency."
+    )
+    UNDECIDED = "No theorem that is tried here decides."
+
+    @property
+    def answered(self) -> bool:
+        """Whether the question was answered (exit code 0 of the command line)."""
+        return self is not Verdict.UNDECIDED

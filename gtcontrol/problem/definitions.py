@@ -8,11 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..gaussian import Gaussian
+from ..parameters import Parameters
 from ..schedule import Schedule
 from .bounds import Bounds
 from .costs import ControlEnergy, Cost
 
 __all__ = [
+    "CertificationProblem",
     "Problem",
     "ReachabilityProblem",
     "SimulationProblem",
@@ -78,4 +80,29 @@ class SteeringProblem:
     name: str = ""
 
 
-Problem = SimulationProblem | ReachabilityProblem | SteeringProblem | TokenProblem
+@dataclass(frozen=True, eq=False)
+class CertificationProblem:
+    """Ask what the covariance does under constant parameters, from a start or from all.
+
+    Several `vertices` stand for a family: parameters that vary arbitrarily in time within
+    their convex hull.
+    """
+
+    vertices: tuple[Parameters, ...]
+    start: Gaussian | None = None
+    name: str = ""
+
+    @property
+    def parameters(self) -> Parameters:
+        """The constant parameters, or the first vertex of a family."""
+        return self.vertices[0]
+
+    @property
+    def dim(self) -> int:
+        """Dimension d of the tokens."""
+        return self.parameters.dim
+
+
+Problem = (
+    SimulationProblem | ReachabilityProblem | SteeringProblem | TokenProblem | CertificationProblem
+)

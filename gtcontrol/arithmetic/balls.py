@@ -1,0 +1,141 @@
+"""Matrices of real balls (FLINT's ``arb_mat``): midpoint and radius, every operation enclosing.
+
+Comparisons of balls are certain: ``x < 1`` is True only if it holds for every number in the ball.
+The precision is a setting of the current thread; set it with :func:`precision`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from flint import arb, arb_mat, ctx
+
+from .._check import Array
+
+__all__ = [
+    "above",
+    "ball",
+    "balls",
+    "below",
+    "from_fractions",
+    "identity",
+    "largest_eigenvalue_bound",
+    "middle",
+    "positive_definite",
+    "precision",
+    "radius",
+]
+
+# FLINT has no stubs.
+Ball = Any
+Balls = Any
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Compute with this number of bits within the context."""
+    with ctx.workprec(bits):
+        yield
+
+
+def ball(value: float) -> Ball:
+    """Ball of radius zero around a float."""
+    return arb(float(value))
+
+
+def balls(matrix: Array) -> Balls:
+    """Exact ball matrix of a 2-d array of floats; a vector becomes a column."""
+    rows = np.reshape(matrix, (-1, 1)) if np.ndim(matrix) == 1 else np.atleast_2d(matrix)
+    if rows.size == 0:
+        return arb_mat(*rows.shape)
+    return arb_mat([[arb(x) for x in row] for row in rows.tolist()])
+
+
+def from_fractions(matrix: Any) -> Balls:
+    """Ball matrix that encloses a matrix of fractions."""
+    return arb_mat(matrix)
+
+
+def identity(order: int) -> Balls:
+    """Identity matrix of order `order`."""
+    return arb_mat([[int(i == j) for j in range(order)] for i in range(order)])
+
+
+def middle(matrix: Balls) -> Array:
+    """Midpoints of a ball matrix as floats, shape (rows, columns)."""
+    shape = matrix.nrows(), matrix.ncols()
+    return np.array([float(x.mid()) for x in matrix.entries()], dtype=np.float64).reshape(shape)
+
+
+def radius(matrix: Balls) -> float:
+    """Largest radius of the entries, rounded up."""
+    return max((above(x.rad()) for x in matrix.entries()), default=0.0)
+
+
+def above(value: Ball) -> float:
+    """Return a float that is not below any number in the ball (inf if it is unbounded)."""
+    if not value.is_finite():
+        return math.inf
+    return _step(value.upper(), math.inf)
+
+
+def below(value: Ball) -> float:
+    """Return a float that is not above any number in the ball (-inf if it is unbounded)."""
+    if not value.is_finite():
+        return -math.inf
+    return _step(value.lower(), -math.inf)
+
+
+def _step(end: Ball, towards: float) -> float:
+    """Nearest float on the safe side of a point."""
+    made = float(end)
+    if math.isinf(made) or math.isnan(made):
+        return towards
+    point = arb(made)
+    safe = point >= end if towards > 0 else point <= end
+    return made if safe else math.nextafter(made, towards)
+
+
+def positive_definite(matrix: Balls) -> bool:
+    """Whether every symmetric matrix in the balls is proved to be positive definite (Cholesky).
+
+    Only the lower triangle is read.
+    """
+    rows = matrix.tolist()
+    n = len(rows)
+    for j in range(n):
+        pivot = rows[j][j]
+        if not pivot > 0:
+            return False
+        for i in range(j + 1, n):
+            factor = rows[i][j] / pivot
+            row, other = rows[i], rows
+            for k in range(j + 1, i + 1):
+                row[k] = row[k] - factor * other[k][j]
+    return True
+
+
+def largest_eigenvalue_bound(matrix: Balls) -> float:
+    """Return a float that no eigenvalue of a symmetric matrix in the balls exceeds.
+
+    The bound is that of the approximate eigenvalues plus a margin that is then proved.
+    """
+    n = matrix.nrows()
+    if n == 0:
+        return -math.inf
+    centre = middle(matrix)
+    if not np.all(np.isfinite(centre)):
+        return math.inf
+    guess = float(np.linalg.eigvalsh(0.5 * (centre + centre.T))[-1])
+    size = max(float(np.max(np.abs(centre))), radius(matrix), 1e-300)
+    margin = 1e-14 * n * size + 2 * n * radius(matrix)
+    for _ in range(40):
+        bound: float = guess + margin
+        if positive_definite(arb(bound) * identity(n) - matrix):
+            return bound
+        margin *= 4
+    return math.inf

@@ -1,0 +1,1 @@
+"""Certificates of stability and blow-up, equilibria, and design."""

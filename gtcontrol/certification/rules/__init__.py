@@ -1,0 +1,24 @@
+"""The rules: one module for each theorem, which states a claim in words and checks its data.
+
+Rules use exact and ball arithmetic only, never a solver, so that a saved certificate can be
+checked from its file alone.  To add a rule, write such a module and name it in :data:`RULES`.
+"""
+
+from __future__ import annotations
+
+from ...errors import ResultFileInvalid
+from .base import Rule
+
+__all__ = ["RULES", "rule"]
+
+_ALL: tuple[Rule, ...] = ()
+
+#: Every rule by its name.
+RULES: dict[str, Rule] = {made.name: made for made in _ALL}
+
+
+def rule(name: str) -> Rule:
+    """Rule of a name that a claim carries."""
+    if name not in RULES:
+        raise ResultFileInvalid(f"the certificate names an unknown rule {name!r:.60}.")
+    return RULES[name]

@@ -1,0 +1,1 @@
+"""Where claims come from: one module for each way of finding them; none is trusted."""

@@ -1,0 +1,5 @@
+"""Value matrices V = v I: the covariance obeys a Riccati equation with a closed form.
+
+S' = A S + S Aᵀ + S K S with K = Σ_h v_h (B_h + B_hᵀ).  These modules are the oracles of the rest of
+the package, so they do not import the vector field.
+"""
