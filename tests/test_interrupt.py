@@ -61,10 +61,10 @@ def test_other_threads_change_nothing():
 
 def test_an_interruption_under_another_name_is_an_interruption():
     """NumPy turned one that came inside CasADi's `DM.__array__` into a SystemError."""
-    with pytest.raises(KeyboardInterrupt), Interruption() as interruption:
-        interruption.requested = True
-        with interruption.unmasked():
-            raise SystemError("returned a result with an exception set")
+    interruption = Interruption()
+    interruption.requested = True
+    with pytest.raises(KeyboardInterrupt), interruption.unmasked():
+        raise SystemError("returned a result with an exception set")
 
 
 def test_other_errors_keep_their_name():
