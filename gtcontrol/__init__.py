@@ -10,6 +10,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .certification.run import certify as certify
+    from .certification.verification import Verification as Verification, verify as verify
     from .errors import GtcontrolError as GtcontrolError
     from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
     from .parameters import Parameters as Parameters
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
         KineticEnergy as KineticEnergy,
         MinimumTime as MinimumTime,
     )
+    from .results.certificate import Certificate as Certificate
+    from .results.claims import Claim as Claim
     from .results.reachability import Reachability as Reachability
     from .results.steering import Steering as Steering
     from .results.storage import load as load
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from .results.trajectory import Trajectory as Trajectory
     from .schedule import Schedule as Schedule
     from .simulation.run import simulate as simulate
-    from .status import Status as Status
+    from .status import Status as Status, Verdict as Verdict
     from .steering.exact.path import GaussianPath as GaussianPath
     from .steering.exact.reachability import reachable as reachable
     from .steering.run import steer as steer
@@ -41,6 +45,8 @@ __version__ = "0.1.0"
 #: Public name -> module that defines it.
 _HOMES = {
     "Bounds": "problem.bounds",
+    "Certificate": "results.certificate",
+    "Claim": "results.claims",
     "ControlEnergy": "problem.costs",
     "Gaussian": "gaussian",
     "GaussianPath": "steering.exact.path",
@@ -55,12 +61,16 @@ _HOMES = {
     "TokenCheck": "results.tokens",
     "TokenRun": "validation.tokens",
     "Trajectory": "results.trajectory",
+    "Verdict": "status",
+    "Verification": "certification.verification",
+    "certify": "certification.run",
     "check_tokens": "validation.tokens",
     "load": "results.storage",
     "reachable": "steering.exact.reachability",
     "simulate": "simulation.run",
     "simulate_tokens": "validation.tokens",
     "steer": "steering.run",
+    "verify": "certification.verification",
     "wasserstein": "gaussian",
 }
 

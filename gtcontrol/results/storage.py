@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import ResultFileInvalid
 from .base import Result
+from .certificate import Certificate
 from .folders import path_of
 from .reachability import Reachability
 from .steering import Steering
@@ -34,7 +35,7 @@ _DAMAGED = (
 )
 
 _KINDS: dict[str, type[Result]] = {
-    made.kind: made for made in (Trajectory, Steering, Reachability, TokenRun)
+    made.kind: made for made in (Trajectory, Steering, Reachability, TokenRun, Certificate)
 }
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from ...errors import ResultFileInvalid
 from .base import Rule
+from .integration import IntegrationRule
 
 __all__ = ["RULES", "rule"]
 
-_ALL: tuple[Rule, ...] = ()
+_ALL: tuple[Rule, ...] = (IntegrationRule(),)
 
 #: Every rule by its name.
 RULES: dict[str, Rule] = {made.name: made for made in _ALL}

@@ -1,0 +1,155 @@
+"""The strongest of several claims, and what they say together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..problem.definitions import CertificationProblem
+from ..results.claims import Claim
+from ..status import Verdict
+from .rules import rule
+from .rules.base import Refuted, Scope, Statement
+
+__all__ = ["Conclusion", "Contradiction", "conclude", "settle"]
+
+#: Verdicts that answer the question whole, the best first.
+_WHOLE = (
+    Verdict.BLOWS_UP,
+    Verdict.CONVERGES,
+    Verdict.BOUNDED,
+    Verdict.MARGINAL,
+)
+
+#: Verdicts about some starts only.
+_PART = (Verdict.BLOW_UP_DATA_EXIST, Verdict.LOCALLY_STABLE)
+
+
+class Contradiction(RuntimeError):
+    """Two claims that were both proved contradict each other: a defect of gtcontrol."""
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What a certificate says, as far as it follows from its claims."""
+
+    verdict: Verdict
+    statement: str
+    proved: bool
+    claims: tuple[Claim, ...]
+    lower: float
+    upper: float
+    bound: float
+
+
+def settle(problem: CertificationProblem, claim: Claim) -> Claim:
+    """Ask the claim's rule whether its data prove it."""
+    try:
+        rule(claim.rule).check(problem, claim)
+    except Refuted as reason:
+        return claim.settled(proved=False, note=str(reason))
+    return claim.settled(proved=True)
+
+
+def conclude(problem: CertificationProblem, claims: Sequence[Claim]) -> Conclusion:
+    """Rank the claims, and put the strongest one and what it leaves open into words.
+
+    Raises
+    ------
+    Contradiction
+        If two proved claims exclude each other.
+    """
+    said = [(claim, rule(claim.rule).state(problem, claim)) for claim in claims]
+    said.sort(key=lambda pair: _rank(pair[0], pair[1], problem))
+    proved = [statement for claim, statement in said if claim.proved]
+    _refuse_contradiction(proved)
+    lower, upper = _blow_up(proved)
+    bound = min((s.bound for s in proved if s.scope is not Scope.SOME_STARTS), default=math.inf)
+    ordered = tuple(claim for claim, _ in said)
+    if not said:
+        return Conclusion(
+            Verdict.UNDECIDED, Verdict.UNDECIDED.value, False, (), lower, upper, bound
+        )
+    first, statement = said[0]
+    text = " ".join([statement.text, *_besides(said)])
+    return Conclusion(statement.verdict, text, first.proved, ordered, lower, upper, bound)
+
+
+def _rank(claim: Claim, s: Statement, problem: CertificationProblem) -> tuple[float, ...]:
+    """Key by which claims are sorted: what answers the question, then what is proved."""
+    whole = s.scope is not Scope.SOME_STARTS and s.verdict in _WHOLE
+    if whole:
+        # With a start, evidence about it serves better than a proof about other starts.
+        tier = 0.0 if claim.proved else (1.0 if problem.start is not None else 2.0)
+        order: float = _WHOLE.index(s.verdict)
+    elif s.verdict in _PART or s.scope is Scope.SOME_STARTS:
+        tier = 1.5 if claim.proved else 3.0
+        order = _PART.index(s.verdict) if s.verdict in _PART else len(_PART)
+    else:
+        tier, order = (4.0 if claim.proved else 5.0), 0.0
+    width = s.upper - s.lower if s.verdict is Verdict.BLOWS_UP else s.bound
+    wide = s.scope is not Scope.EVERY_START
+    return tier, order, float(wide), width if math.isfinite(width) else math.inf
+
+
+def _refuse_contradiction(proved: Sequence[Statement]) -> None:
+    whole = [s for s in proved if s.scope is not Scope.SOME_STARTS]
+    finite = [s for s in whole if s.verdict is Verdict.BLOWS_UP]
+    never = [s for s in whole if s.verdict in (Verdict.CONVERGES, Verdict.BOUNDED)]
+    some = [s for s in proved if s.verdict is Verdict.BLOW_UP_DATA_EXIST]
+    everywhere = [s for s in never if s.scope is Scope.EVERY_START]
+    lower, upper = _blow_up(proved)
+    pair = (finite and never and (finite[0], never[0])) or (
+        some and everywhere and (some[0], everywhere[0])
+    )
+    if pair:
+        raise Contradiction(
+            f"two proved claims contradict each other, a defect of gtcontrol: "
+            f"{pair[0].text!r} and {pair[1].text!r}"
+        )
+    if lower > upper:
+        raise Contradiction(
+            "two proved claims contradict each other, a defect of gtcontrol: blow-up not before "
+            f"{lower!r} and not after {upper!r}"
+        )
+
+
+def _blow_up(proved: Sequence[Statement]) -> tuple[float, float]:
+    """Enclosure of the blow-up time of the start that all proved statements give together."""
+    about = [s for s in proved if s.scope is not Scope.SOME_STARTS]
+    if any(s.verdict in (Verdict.CONVERGES, Verdict.BOUNDED) for s in about):
+        return math.inf, math.inf
+    return (
+        max((s.lower for s in about), default=0.0),
+        min((s.upper for s in about), default=math.inf),
+    )
+
+
+def _besides(said: Sequence[tuple[Claim, Statement]]) -> list[str]:
+    """What other claims add to the first one."""
+    first, main = said[0]
+    added: list[str] = []
+    shown = {main.verdict}
+    for claim, s in said[1:]:
+        adds = s.verdict not in shown and _adds(main, s)
+        if adds and (claim.proved or not first.proved or s.scope is Scope.THIS_START):
+            label = (
+                ""
+                if claim.proved == first.proved
+                else ("Proved: " if claim.proved else "Numerically: ")
+            )
+            added.append(label + s.text)
+            shown.add(s.verdict)
+    return added
+
+
+def _adds(main: Statement, other: Statement) -> bool:
+    """Whether another statement tells something that the main one leaves open."""
+    if main.verdict is Verdict.BOUNDED:
+        return other.verdict in (Verdict.CONVERGES, Verdict.MARGINAL, Verdict.LOCALLY_STABLE)
+    if main.verdict in _PART:
+        return other.verdict in (*_PART, Verdict.UNDECIDED)
+    if main.verdict is Verdict.BLOWS_UP or main.verdict is Verdict.CONVERGES:
+        return False
+    return other.verdict in _PART or other.verdict is Verdict.UNDECIDED

@@ -1,0 +1,205 @@
+"""Accurate integrations of the covariance: evidence where nothing is proved, and a check else.
+
+The mean plays no part in the covariance, and may overflow where the covariance stays bounded,
+so it is held at zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from .._check import Array
+from ..field import generator
+from ..gaussian import Gaussian
+from ..parameters import Parameters
+from ..problem.definitions import CertificationProblem
+from ..results.certificate import Integration
+from ..results.trajectory import Trajectory
+from ..simulation.run import simulate
+from ..status import Status
+
+__all__ = ["integrate", "integrations"]
+
+#: Work of one evaluation of the field (multiplications) above which nothing is integrated.
+LARGEST_WORK = 3e7
+
+#: Covariances are kept for pictures up to this dimension, at so many times.
+KEPT_DIM = 8
+KEPT = 300
+
+#: The covariance has settled when it changes, in one unit of its own time, by less than this.
+SETTLED = 1e-9
+
+#: A state that returns this closely, relatively, is on a cycle.
+RETURNED = 1e-5
+
+#: Pieces of integration, each twice as long as the one before, and bound on all their steps.
+PIECES = 14
+MOST_STEPS = 6_000
+
+#: Random starts when none is given: sizes relative to the natural size of the covariance.
+SIZES = (1.0, 0.1, 10.0)
+
+
+def integrations(problem: CertificationProblem) -> Iterator[Integration]:
+    """Integrate from the start, or from random ones if there is none, under each vertex."""
+    for parameters in problem.vertices:
+        starts = [problem.start] if problem.start is not None else _random_starts(parameters)
+        for start in starts:
+            if affordable(parameters, start.rank):
+                yield integrate(parameters, start, from_start=problem.start is not None)
+
+
+def affordable(parameters: Parameters, rank: int) -> bool:
+    """Whether an integration in this dimension and rank ends within seconds."""
+    d = parameters.dim
+    return 3.0 * len(parameters.heads) * d * d * max(rank, 1) <= LARGEST_WORK
+
+
+def natural_size(parameters: Parameters) -> float:
+    """Size of a covariance at which attention is as strong as the linear part."""
+    linear = float(np.linalg.norm(parameters.A))
+    quadratic = sum(float(np.linalg.norm(V) * np.linalg.norm(B)) for V, B, _ in parameters.heads)
+    if not 0 < quadratic < math.inf:
+        return 1.0
+    size = (linear or quadratic) / quadratic
+    return size if 0 < size < math.inf else 1.0
+
+
+def integrate(parameters: Parameters, start: Gaussian, *, from_start: bool) -> Integration:
+    """Integrate until the covariance blows up, settles, returns, or the work is used up."""
+    d = parameters.dim
+    still = Parameters.trusted(
+        parameters.A, parameters.B, parameters.V, np.zeros(d), parameters.noise
+    )
+    law = Gaussian.trusted(np.zeros(d), start.factor)
+    record = _Record(d, from_start)
+    span, clock, steps = 4.0 / _speed(still, law), 0.0, 0
+    for _ in range(PIECES):
+        if not 0 < span < math.inf:
+            break
+        path = simulate(law, still, span, rtol=1e-11, max_steps=MOST_STEPS - steps)
+        record.add(path, clock)
+        steps += path.steps
+        if path.status is Status.BLOW_UP:
+            return record.close("blow-up", clock + path.blow_up_time)
+        clock += float(path.times[-1])
+        if path.status is Status.OVERFLOW:
+            return record.close("growth", clock)
+        law = _full_rank(path.final)
+        if _settled(still, law, record.largest):
+            return record.close("limit", clock)
+        period = _period(path)
+        if period is not None:
+            return record.close("cycle", period)
+        if path.status is not Status.SUCCESS and path.status is not Status.UNDERFLOW:
+            break
+        if steps >= MOST_STEPS:
+            break
+        span = max(2.0 * span, 4.0 / _speed(still, law))
+    return record.close("unsettled", clock)
+
+
+def _speed(p: Parameters, law: Gaussian) -> float:
+    """Size of the generator, in units of 1/time."""
+    linear = float(np.linalg.norm(p.A))
+    quadratic = sum(float(np.linalg.norm(V) * np.linalg.norm(B)) for V, B, _ in p.heads)
+    noise = 0.0 if p.noise is None else float(np.trace(p.noise)) / max(law.trace, 1e-300)
+    speed = linear + quadratic * law.trace
+    return speed or min(noise, 1.0) or 1.0
+
+
+def _full_rank(law: Gaussian) -> Gaussian:
+    """The law without directions whose variance has vanished to rounding."""
+    values = law.eigenvalues
+    kept = int(np.count_nonzero(values > 1e-200 + 1e-60 * values[0])) if values.size else 0
+    return law if kept == law.rank else law.truncate(kept)
+
+
+def _settled(p: Parameters, law: Gaussian, largest: float) -> bool:
+    """Whether the covariance hardly changes, or has vanished."""
+    S = law.covariance
+    size = float(np.linalg.norm(S))
+    if size <= 1e-12 * largest:
+        return p.noise is None
+    M = generator(S, p.A, p.heads)
+    change = M @ S + S @ M.T
+    if p.noise is not None:
+        change = change + p.noise
+    pace = max(float(np.linalg.norm(M)), float(np.linalg.norm(p.A)))
+    return float(np.linalg.norm(change)) <= SETTLED * pace * size
+
+
+def _period(path: Trajectory) -> float | None:
+    """Period of the motion if the covariance returns to where it was, else None."""
+    if path.status is not Status.SUCCESS or path.times.size < 8:
+        return None
+    end = float(path.times[-1])
+    times = np.linspace(0.5 * end, end, 240)
+    states = np.array([path.at(float(t)).covariance for t in times])
+    last = states[-1]
+    size = float(np.linalg.norm(last))
+    away = np.linalg.norm(states - last, axis=(1, 2)) / size
+    if away.max() < 100 * RETURNED:
+        return None
+    # The last return: the local minimum nearest to the end, after having been away.
+    gone = np.flatnonzero(away > 0.5 * away.max())
+    for i in range(int(gone[-1]) - 1, 0, -1):
+        if away[i] <= away[i - 1] and away[i] <= away[i + 1] and away[i] < 0.2 * away.max():
+            low, high = float(times[i - 1]), float(times[i + 1])
+            found = minimize_scalar(
+                lambda t: float(np.linalg.norm(path.at(float(t)).covariance - last)),
+                bounds=(low, high),
+                method="bounded",
+                options={"xatol": 1e-10 * end},
+            )
+            if float(found.fun) <= RETURNED * size:
+                return end - float(found.x)
+    return None
+
+
+def _random_starts(parameters: Parameters) -> Iterator[Gaussian]:
+    """Random covariances of full rank and of several sizes; always the same ones."""
+    rng = np.random.default_rng(0)
+    d = parameters.dim
+    rank = d if affordable(parameters, d) else 1
+    unit = math.sqrt(natural_size(parameters))
+    for size in SIZES:
+        factor = rng.standard_normal((d, rank)) / math.sqrt(d)
+        yield Gaussian.trusted(np.zeros(d), unit * math.sqrt(size) * factor)
+
+
+@dataclass
+class _Record:
+    """The part of a motion that is kept."""
+
+    dim: int
+    from_start: bool
+
+    def __post_init__(self) -> None:
+        self.times: list[Array] = []
+        self.factors: list[Array] = []
+        self.largest = 0.0
+
+    def add(self, path: Trajectory, clock: float) -> None:
+        """Keep the states of one piece."""
+        self.times.append(path.times + clock)
+        self.factors.extend(path.factors)
+        self.largest = max(self.largest, float(np.max(np.sum(path.factors**2, axis=(1, 2)))))
+
+    def close(self, outcome: str, time: float) -> Integration:
+        """Thin out what was kept."""
+        times = np.concatenate(self.times) if self.times else np.zeros(1)
+        traces = np.array([float(np.sum(L**2)) for L in self.factors])
+        _, first = np.unique(times, return_index=True)
+        picked = first[np.unique(np.linspace(0, first.size - 1, KEPT).round().astype(int))]
+        d = self.dim
+        stored = np.zeros((0, d, d))
+        if d <= KEPT_DIM:
+            stored = np.array([self.factors[i] @ self.factors[i].T for i in picked])
+        return Integration(outcome, time, self.from_start, times[picked], traces[picked], stored)

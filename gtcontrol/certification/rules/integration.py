@@ -1,0 +1,142 @@
+"""What accurate integrations showed: evidence, never proof."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...problem.definitions import CertificationProblem
+from ...results.certificate import Integration
+from ...results.claims import Claim
+from ...status import Verdict
+from .base import Refuted, Rule, Scope, Statement, number
+
+__all__ = ["IntegrationRule", "claim_of"]
+
+#: Limits that agree to this, relatively, are the same.
+SAME = 1e-5
+
+#: Eigenvalues of a limit below this part of the largest one count as zero.
+VANISHED = 1e-6
+
+_OUTCOMES = ("blow-up", "limit", "cycle", "growth", "unsettled")
+
+
+def claim_of(problem: CertificationProblem, seen: tuple[Integration, ...]) -> Claim | None:
+    """Put integrations into one claim; None if there are none."""
+    if not seen:
+        return None
+    numbers: dict[str, float] = {f"count {name}": 0.0 for name in _OUTCOMES}
+    for one in seen:
+        numbers[f"count {one.outcome}"] += 1.0
+    arrays = {}
+    first = seen[0]
+    numbers["time"] = first.time
+    if all(one.outcome == "limit" and one.covariances.size for one in seen):
+        limits = [one.covariances[-1] for one in seen]
+        size = max(float(np.linalg.norm(x)) for x in limits)
+        largest = max(float(one.traces.max()) for one in seen)
+        if size <= 1e-9 * largest:
+            arrays["limit"] = np.zeros_like(limits[0])
+        elif max(float(np.linalg.norm(x - limits[0])) for x in limits) <= SAME * size:
+            arrays["limit"] = limits[0]
+    return Claim("integration", numbers=numbers, arrays=arrays)
+
+
+class IntegrationRule(Rule):
+    """Accurate integration in floating point."""
+
+    name = "integration"
+    theorem = "accurate integration in floating point"
+
+    def check(self, problem: CertificationProblem, claim: Claim) -> None:
+        """Refuse: an integration proves nothing."""
+        raise Refuted("an integration in floating point is evidence, not proof")
+
+    def state(self, problem: CertificationProblem, claim: Claim) -> Statement:
+        """Say what was seen."""
+        many = {name: int(number(claim, f"count {name}")) for name in _OUTCOMES}
+        if problem.start is not None and len(problem.vertices) == 1:
+            return _from_start(claim, next(k for k in _OUTCOMES if many[k]))
+        return _from_many(claim, many)
+
+
+def _from_start(claim: Claim, outcome: str) -> Statement:
+    time = number(claim, "time")
+    scope = Scope.THIS_START
+    if outcome == "blow-up":
+        return Statement(
+            Verdict.BLOWS_UP, scope, f"The covariance of this start blows up at T* = {time:.10g}."
+        )
+    if outcome == "limit" and "limit" in claim.arrays:
+        return Statement(
+            Verdict.CONVERGES, scope, f"From this start the covariance tends to {_law(claim)}."
+        )
+    if outcome in ("limit", "cycle"):
+        how = "settles"
+        if outcome == "cycle":
+            how = f"goes round a periodic orbit of period {time:.6g}"
+        return Statement(
+            Verdict.BOUNDED, scope, f"From this start the covariance stays bounded; it {how}."
+        )
+    if outcome == "growth":
+        return Statement(
+            Verdict.UNDECIDED,
+            scope,
+            f"From this start the covariance grows beyond double precision by t = {time:.6g}, "
+            "without finite-time blow-up.",
+        )
+    return Statement(
+        Verdict.BOUNDED,
+        scope,
+        f"From this start the covariance stays bounded up to t = {time:.6g}, where it has not "
+        "settled.",
+    )
+
+
+def _from_many(claim: Claim, many: dict[str, int]) -> Statement:
+    total = sum(many.values())
+    if many["blow-up"]:
+        return Statement(
+            Verdict.BLOW_UP_DATA_EXIST,
+            Scope.SOME_STARTS,
+            f"{many['blow-up']} of {total} integrations blow up in finite time.",
+        )
+    if many["growth"]:
+        return Statement(
+            Verdict.UNDECIDED,
+            Scope.SOME_STARTS,
+            f"{many['growth']} of {total} integrations grow beyond double precision without "
+            "finite-time blow-up.",
+        )
+    if "limit" in claim.arrays:
+        return Statement(
+            Verdict.CONVERGES,
+            Scope.EVERY_START,
+            f"All {total} integrations from random starts tend to {_law(claim)}.",
+        )
+    settled = f"{many['limit']} of {total} settle"
+    if many["cycle"]:
+        settled += f", {many['cycle']} go round a periodic orbit"
+    return Statement(
+        Verdict.BOUNDED, Scope.EVERY_START, f"All {total} integrations stay bounded: {settled}."
+    )
+
+
+def _law(claim: Claim) -> str:
+    limit = claim.arrays["limit"]
+    values = np.linalg.eigvalsh(limit)
+    largest = float(values[-1])
+    if largest <= 0:
+        return "zero"
+    rank = int(np.count_nonzero(values > VANISHED * largest))
+    text = f"a covariance of rank {rank} and trace {float(np.trace(limit)):.8g}"
+    if limit.shape[0] <= 3 and math.isfinite(largest):
+        rows = "; ".join(", ".join(f"{x + 0.0:.6g}" for x in row) for row in _clean(limit, largest))
+        text += f", [{rows}]"
+    return text
+
+
+def _clean(limit: np.ndarray, largest: float) -> np.ndarray:
+    return np.where(np.abs(limit) > 1e-9 * largest, limit, 0.0)

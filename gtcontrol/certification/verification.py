@@ -1,0 +1,99 @@
+"""Checking a certificate again: from its data alone, in exact arithmetic, without a solver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike
+
+from .._threads import single_threaded
+from ..errors import InvalidShape, ResultFileInvalid
+from ..results.certificate import Certificate
+from ..results.storage import load
+from .conclusion import Contradiction, conclude
+from .rules import rule
+from .rules.base import Refuted
+
+__all__ = ["Verification", "verify"]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Outcome of a check; true in a boolean context if everything holds.
+
+    Attributes
+    ----------
+    valid : bool
+        Whether every claim that is marked as proved follows from its data, and the verdict and
+        its statement follow from the claims.
+    proved : bool
+        Whether the verdict itself is proved, not numerical evidence.
+    checked : int
+        Number of claims whose proof was checked again.
+    reasons : tuple of str
+        What does not hold; empty if the certificate is valid.
+    """
+
+    valid: bool
+    proved: bool
+    checked: int
+    reasons: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return self.valid
+
+
+@single_threaded
+def verify(certificate: Certificate | str | PathLike[str]) -> Verification:
+    """Check a certificate again, from its parameters and data alone.
+
+    Every matrix inequality, enclosure and number is checked in exact fractions or ball
+    arithmetic; no solver is asked and nothing that the certificate says is believed.
+
+    Parameters
+    ----------
+    certificate : Certificate, or path
+        A certificate, or the folder that it was saved in.
+
+    Returns
+    -------
+    Verification
+
+    Raises
+    ------
+    InvalidShape
+        If it is no certificate.
+    ResultFileInvalid
+        If the saved files are missing or damaged.
+    """
+    result = load(certificate) if isinstance(certificate, str | PathLike) else certificate
+    if not isinstance(result, Certificate):
+        raise InvalidShape(f"`certificate` must be a Certificate, not {type(result).__name__}.")
+    reasons = tuple(_reasons(result))
+    checked = sum(claim.proved for claim in result.claims)
+    return Verification(not reasons, result.proved and not reasons, checked, reasons)
+
+
+def _reasons(result: Certificate) -> Iterator[str]:
+    for i, claim in enumerate(result.claims):
+        if claim.proved:
+            try:
+                theorem = rule(claim.rule)
+                theorem.check(result.problem, claim)
+            except Refuted as reason:
+                yield f"claim {i + 1} ({claim.rule}) is not proved by its data: {reason}"
+            except ResultFileInvalid as error:
+                yield str(error)
+    try:
+        found = conclude(result.problem, result.claims)
+    except (Refuted, ResultFileInvalid, Contradiction) as reason:
+        yield f"no verdict follows from the claims: {reason}"
+        return
+    for name in ("verdict", "proved", "statement", "lower", "upper", "bound"):
+        said, follows = getattr(result, name), getattr(found, name)
+        if said != follows:
+            yield f"`{name}` is {_shown(said)}, but the claims prove {_shown(follows)}"
+
+
+def _shown(value: object) -> str:
+    return str(getattr(value, "name", value))

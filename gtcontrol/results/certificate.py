@@ -1,0 +1,182 @@
+"""Result of certification: a verdict, its statement, and the data that prove it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from .._check import Array
+from ..errors import ResultFileInvalid
+from ..problem.definitions import CertificationProblem
+from ..status import Status, Verdict
+from .base import Arrays, Result
+from .claim_packing import pack_claims, pack_parameters, unpack_claims, unpack_parameters
+from .claims import Claim
+from .packing import pack_gaussian, unpack_gaussian
+from .plain import agree, plain, read_array, read_status
+
+__all__ = ["Certificate", "Integration"]
+
+
+@dataclass(frozen=True, eq=False)
+class Integration:
+    """One integration of the covariance, which the certificate is held against and drawn with.
+
+    Attributes
+    ----------
+    outcome : str
+        "blow-up", "limit", "cycle", "growth" (without finite-time blow-up), or "unsettled".
+    time : float
+        Time of the blow-up, period of the cycle, or else the time that was reached.
+    from_start : bool
+        Whether it began at the start of the problem, not at a random one.
+    times : (n,) array
+    traces : (n,) array
+    covariances : (n, d, d) array
+        Empty, (0, d, d), in large dimension.
+    """
+
+    outcome: str
+    time: float
+    from_start: bool
+    times: Array
+    traces: Array
+    covariances: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate(Result):
+    """What is known of the covariance under constant parameters, and why.
+
+    Attributes
+    ----------
+    problem : CertificationProblem
+    verdict : Verdict
+    statement : str
+        The verdict in full: what to, which rank, from where, when, or why not.
+    proved : bool
+        Whether exact or ball arithmetic has checked the data; otherwise the verdict is
+        numerical evidence.
+    claims : tuple of Claim
+        All that was found, the strongest first; :func:`gtcontrol.verify` checks them again.
+    lower, upper : float
+        Enclosure of the blow-up time of the start, as far as it is proved: 0 and inf when
+        nothing is known, inf and inf when there is no blow-up.
+    bound : float
+        Proved bound on lim sup tr S(t) from every start (or from the start given), else inf.
+    integrations : tuple of Integration
+        What accurate integrations showed.
+    status : Status
+        SUCCESS, or INTERRUPTED if not everything was tried.
+    seconds : float
+        Wall time spent.
+    """
+
+    kind: ClassVar[str] = "certificate"
+
+    problem: CertificationProblem
+    verdict: Verdict
+    statement: str
+    proved: bool
+    claims: tuple[Claim, ...]
+    lower: float
+    upper: float
+    bound: float
+    integrations: tuple[Integration, ...]
+    status: Status
+    seconds: float
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is a verdict."""
+        return self.verdict.answered and self.status is not Status.INTERRUPTED
+
+    @property
+    def data(self) -> Mapping[str, float | Array]:
+        """Numbers and arrays of the strongest claim; empty if there is none."""
+        return {**self.claims[0].numbers, **self.claims[0].arrays} if self.claims else {}
+
+    @property
+    def label(self) -> str:
+        """How certain the verdict is: "proved" or "numerical"."""
+        return "proved" if self.proved else "numerical"
+
+    def pack(self) -> tuple[dict[str, Any], Arrays]:
+        """Plain values and arrays of the certificate."""
+        p = self.problem
+        claims, arrays = pack_claims("claims", self.claims)
+        values = {
+            "name": p.name,
+            "status": self.status.name,
+            "verdict": self.verdict.name,
+            "certainty": self.label,
+            "proved": self.proved,
+            "statement": self.statement,
+            "lower": self.lower,
+            "upper": self.upper,
+            "bound": self.bound,
+            "vertices": len(p.vertices),
+            "claims": claims,
+            "integrations": [
+                {"outcome": s.outcome, "time": s.time, "from_start": s.from_start}
+                for s in self.integrations
+            ],
+            "seconds": self.seconds,
+        }
+        for i, vertex in enumerate(p.vertices):
+            arrays |= pack_parameters(f"vertices.{i}", vertex)
+        if p.start is not None:
+            arrays |= pack_gaussian("start", p.start)
+        for i, seen in enumerate(self.integrations):
+            arrays[f"integrations.{i}.times"] = seen.times
+            arrays[f"integrations.{i}.traces"] = seen.traces
+            arrays[f"integrations.{i}.covariances"] = seen.covariances
+        return values, arrays
+
+    @classmethod
+    def unpack(cls, values: dict[str, Any], arrays: Arrays) -> Certificate:
+        """Restore a certificate."""
+        problem = _problem(values, arrays)
+        verdict = values["verdict"]
+        if not isinstance(verdict, str) or verdict not in Verdict.__members__:
+            raise ResultFileInvalid(
+                f"`verdict` is {verdict!r:.40}; expected one of {', '.join(Verdict.__members__)}."
+            )
+        seen = values["integrations"]
+        if not isinstance(seen, list):
+            raise ResultFileInvalid("`integrations` is no list.")
+        return cls(
+            problem=problem,
+            verdict=Verdict[verdict],
+            claims=unpack_claims("claims", values["claims"], arrays),
+            integrations=tuple(
+                _integration(value, f"integrations.{i}", arrays, problem.dim)
+                for i, value in enumerate(seen)
+            ),
+            status=read_status(values),
+            **plain(cls, values),
+        )
+
+
+def _problem(values: dict[str, Any], arrays: Arrays) -> CertificationProblem:
+    count = values["vertices"]
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ResultFileInvalid(f"`vertices` is {count!r:.40}; expected a number of at least 1.")
+    vertices = tuple(unpack_parameters(f"vertices.{i}", arrays) for i in range(count))
+    for vertex in vertices:
+        agree("the dimension of a vertex", vertex.dim, vertices[0].dim)
+    start = unpack_gaussian("start", arrays) if "start.mean" in arrays else None
+    if start is not None:
+        agree("the dimension of the start", start.dim, vertices[0].dim)
+    return CertificationProblem(vertices, start, **plain(CertificationProblem, values))
+
+
+def _integration(values: Any, name: str, arrays: Arrays, d: int) -> Integration:
+    times = read_array(arrays, f"{name}.times", None)
+    return Integration(
+        times=times,
+        traces=read_array(arrays, f"{name}.traces", times.size),
+        covariances=read_array(arrays, f"{name}.covariances", None, d, d),
+        **plain(Integration, values),
+    )
