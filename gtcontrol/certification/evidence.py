@@ -30,7 +30,10 @@ LARGEST_WORK = 3e7
 
 #: Covariances are kept for pictures up to this dimension, at so many times.
 KEPT_DIM = 8
-KEPT = 300
+KEPT = 500
+
+#: Times in each piece at which the state is kept, besides the steps of the integrator.
+BETWEEN = 120
 
 #: The covariance has settled when it changes, in one unit of its own time, by less than this.
 SETTLED = 1e-9
@@ -188,9 +191,12 @@ class _Record:
 
     def add(self, path: Trajectory, clock: float) -> None:
         """Keep the states of one piece."""
-        self.times.append(path.times + clock)
-        self.factors.extend(path.factors)
-        self.largest = max(self.largest, float(np.max(np.sum(path.factors**2, axis=(1, 2)))))
+        times = path.times
+        if self.dim <= KEPT_DIM and times[-1] > 0:
+            times = np.union1d(times, np.linspace(0.0, float(times[-1]), BETWEEN))
+        self.times.append(times + clock)
+        self.factors.extend(path.at(float(t)).factor for t in times)
+        self.largest = max(self.largest, float(np.max(path.traces)))
 
     def close(self, outcome: str, time: float) -> Integration:
         """Thin out what was kept."""

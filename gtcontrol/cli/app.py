@@ -147,6 +147,26 @@ def check(problem: Problem) -> None:
 
 
 @app.command()
+def verify(
+    certificate: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Folder (or its result.json) that `gtcontrol run` wrote for a certificate.",
+            show_default=False,
+        ),
+    ],
+) -> None:
+    """Check a saved certificate again in exact arithmetic, without any solver.
+
+    Exit codes: 0 if it is proved, 1 if it is numerical evidence only, 2 if it is rejected.
+    """
+    from .checking import verify_saved
+
+    raise typer.Exit(verify_saved(certificate))
+
+
+@app.command()
 def report(
     directory: Annotated[
         Path,

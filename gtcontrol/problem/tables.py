@@ -44,8 +44,8 @@ class ParametersTable(Table):
         )
         return max(x.shape[0] if x is not None and x.ndim == n else 1 for x, n in stacks)
 
-    def build(self, where: str, dim: int) -> Parameters:
-        """Make the parameters for tokens of dimension `dim`."""
+    def build(self, where: str, dim: int | None = None) -> Parameters:
+        """Make the parameters for tokens of dimension `dim`, or of that of the arrays."""
         with located(where):
             return Parameters(self.A, self.B, self.V, self.b, self.noise, beta=self.beta, dim=dim)
 

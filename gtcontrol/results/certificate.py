@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -96,6 +97,17 @@ class Certificate(Result):
     def data(self) -> Mapping[str, float | Array]:
         """Numbers and arrays of the strongest claim; empty if there is none."""
         return {**self.claims[0].numbers, **self.claims[0].arrays} if self.claims else {}
+
+    @property
+    def blow_up_time(self) -> float:
+        """Blow-up time of the start: the middle of the proved enclosure, or what integration says.
+
+        It is inf where there is no blow-up, or none is known.
+        """
+        if math.isfinite(self.upper) and self.lower > 0:
+            return 0.5 * self.lower + 0.5 * self.upper
+        seen = [s.time for s in self.integrations if s.from_start and s.outcome == "blow-up"]
+        return seen[0] if seen and len(self.problem.vertices) == 1 else math.inf
 
     @property
     def label(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...results.base import Result
+from ...results.certificate import Certificate
 from ...results.reachability import Reachability
 from ...results.steering import Steering
 from ...results.tokens import TokenRun
@@ -24,14 +25,15 @@ def draw(result: Result) -> dict[str, Figure]:
     result : Result
         A plan gives "path", "controls", "covariance" (if the rank is positive), "cost" and
         "tokens" (if tokens were moved); a simulation "path", "covariance" and "mean"; a
-        run of tokens "path"; a reachability answer "laws".
+        run of tokens "path"; a reachability answer "laws"; a certificate "envelope" and, in
+        dimension 2, "cone" (if anything was integrated).
 
     Returns
     -------
     dict from str to matplotlib.figure.Figure
         In the order in which they are best read.
     """
-    from . import clouds, controls, cost, covariance, laws, mean, path, tokens
+    from . import certificate, clouds, controls, cost, covariance, laws, mean, path, tokens
 
     if isinstance(result, Steering):
         made = {"path": path.steering(result), "controls": controls.steering(result)}
@@ -47,6 +49,8 @@ def draw(result: Result) -> dict[str, Figure]:
             made["covariance"] = covariance.trajectory(result)
         made["mean"] = mean.trajectory(result)
         return made
+    if isinstance(result, Certificate):
+        return certificate.pictures(result)
     if isinstance(result, TokenRun):
         return {"path": clouds.tokens(result)}
     if isinstance(result, Reachability):

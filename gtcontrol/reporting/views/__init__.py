@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ...results.base import Result
+from ...results.certificate import Certificate
 from ...results.reachability import Reachability
 from ...results.steering import Steering
 from ...results.tokens import TokenRun
 from ...results.trajectory import Trajectory
-from . import reachability, steering, tokens, trajectory
+from . import certificate, reachability, steering, tokens, trajectory
 from .base import Fact, Table, View
 
 __all__ = ["Fact", "Table", "View", "view"]
@@ -21,6 +22,8 @@ def view(result: Result) -> View:
         return trajectory.view(result)
     if isinstance(result, Reachability):
         return reachability.view(result)
+    if isinstance(result, Certificate):
+        return certificate.view(result)
     if isinstance(result, TokenRun):
         return tokens.view(result)
     raise TypeError(f"there is no report for {type(result).__name__}.")

@@ -11,9 +11,14 @@ from ...parameters import Parameters
 from ...problem import zoo
 from ...problem.bounds import Bounds
 from ...problem.costs import ControlEnergy, Cost, KineticEnergy, MinimumTime
-from ...problem.definitions import ReachabilityProblem, SimulationProblem, SteeringProblem
+from ...problem.definitions import (
+    CertificationProblem,
+    ReachabilityProblem,
+    SimulationProblem,
+    SteeringProblem,
+)
 
-__all__ = ["command", "reaching", "simulating", "steering"]
+__all__ = ["certifying", "command", "reaching", "simulating", "steering"]
 
 #: Arrays with more entries than this are not written out.
 LARGEST = 16
@@ -66,6 +71,22 @@ def simulating(problem: SimulationProblem) -> str:
         f"{laws}parameters = {parameters}\n"
         f"path = gt.simulate(start, parameters, {problem.horizon!r}{layers})\n"
         "print(path.summary())\n"
+    )
+
+
+def certifying(problem: CertificationProblem) -> str:
+    """Python code that asks for the certificate; from its saved values if large."""
+    saved = _SAVED + "answer = gt.certify(p.vertices, p.start)\nprint(answer.summary())\n"
+    made = [_parameters(vertex) for vertex in problem.vertices]
+    laws = {} if problem.start is None else {"start": problem.start}
+    head = _laws(**laws)
+    if not all(made) or not head:
+        return saved
+    given = made[0] if len(made) == 1 else f"[{', '.join(made)}]"
+    start = ", start" if laws else ""
+    return (
+        f"{head}parameters = {given}\nanswer = gt.certify(parameters{start})\n"
+        "print(answer.summary())\n"
     )
 
 

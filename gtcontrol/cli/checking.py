@@ -1,0 +1,47 @@
+"""Checking a saved certificate again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import ResultFileInvalid
+from .group import ANSWERED, UNANSWERED
+from .terminal import complain, say
+
+__all__ = ["verify_saved"]
+
+
+def verify_saved(path: Path) -> int:
+    """Check the certificate in a folder, say what was found, and return the exit code.
+
+    Raises
+    ------
+    ResultFileInvalid
+        If it is damaged, or does not prove what it says.
+    """
+    from ..certification.verification import verify
+    from ..results.certificate import Certificate
+    from ..results.storage import load
+
+    folder = path.parent if path.name == "result.json" else path
+    certificate = load(folder)
+    if not isinstance(certificate, Certificate):
+        raise ResultFileInvalid(
+            f"the saved result in {folder} is a {certificate.kind}, not a certificate."
+        )
+    found = verify(certificate)
+    if not found:
+        more = f" ({len(found.reasons) - 1} more)" if len(found.reasons) > 1 else ""
+        raise ResultFileInvalid(
+            f"the certificate in {folder} is rejected: {found.reasons[0]}{more}."
+        )
+    claims = f"{found.checked} claim{'' if found.checked == 1 else 's'}"
+    if found.proved:
+        say(f"{certificate.verdict.name}, proved: {certificate.statement}")
+        say(f"Checked {claims} in exact and ball arithmetic: the certificate is valid.")
+        return ANSWERED
+    complain(
+        f"{certificate.verdict.name} is numerical evidence, not proved"
+        + (f"; {claims} besides were checked." if found.checked else ".")
+    )
+    return UNANSWERED
