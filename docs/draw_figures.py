@@ -27,6 +27,10 @@ WANTED = {
     "simulate-same-signs": {"covariance": "simulate-same-signs-covariance.png"},
     "steer-attention-only": {"controls": "steer-attention-only-controls.png"},
     "steer-minimum-time": {"controls": "steer-minimum-time-controls.png"},
+    "certify-limit-cycle": {"cone": "certify-limit-cycle-cone.png"},
+    "certify-rank-loss": {"cone": "certify-rank-loss-cone.png"},
+    "certify-skew": {"envelope": "certify-skew-envelope.png"},
+    "certify-opposite-signs": {"envelope": "certify-opposite-signs-envelope.png"},
     "reach-rank-mismatch": {"laws": "reach-rank-mismatch-laws.png"},
 }
 
