@@ -26,7 +26,7 @@ from ..status import Status
 __all__ = ["integrate", "integrations"]
 
 #: Work of one evaluation of the field (multiplications) above which nothing is integrated.
-LARGEST_WORK = 3e7
+LARGEST_WORK = 1e7
 
 #: Covariances are kept for pictures up to this dimension, at so many times.
 KEPT_DIM = 8
@@ -39,10 +39,10 @@ BETWEEN = 120
 SETTLED = 1e-9
 
 #: A state that returns this closely, relatively, is on a cycle.
-RETURNED = 1e-5
+RETURNED = 3e-7
 
 #: Pieces of integration, each twice as long as the one before, and bound on all their steps.
-PIECES = 14
+PIECES = 24
 MOST_STEPS = 6_000
 
 #: Random starts when none is given: sizes relative to the natural size of the covariance.
@@ -104,7 +104,7 @@ def integrate(parameters: Parameters, start: Gaussian, *, from_start: bool) -> I
             break
         if steps >= MOST_STEPS:
             break
-        span = max(2.0 * span, 4.0 / _speed(still, law))
+        span = max(2.0 * span, 16.0 / _speed(still, law))
     return record.close("unsettled", clock)
 
 
@@ -148,7 +148,7 @@ def _period(path: Trajectory) -> float | None:
     last = states[-1]
     size = float(np.linalg.norm(last))
     away = np.linalg.norm(states - last, axis=(1, 2)) / size
-    if away.max() < 100 * RETURNED:
+    if away.max() < 1e-3:
         return None
     # The last return: the local minimum nearest to the end, after having been away.
     gone = np.flatnonzero(away > 0.5 * away.max())
