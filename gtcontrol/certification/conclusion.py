@@ -11,6 +11,7 @@ from ..results.claims import Claim
 from ..status import Verdict
 from .rules import rule
 from .rules.base import Refuted, Scope, Statement
+from .rules.integration import IntegrationRule
 
 __all__ = ["Conclusion", "Contradiction", "conclude", "settle"]
 
@@ -127,29 +128,26 @@ def _blow_up(proved: Sequence[Statement]) -> tuple[float, float]:
 
 
 def _besides(said: Sequence[tuple[Claim, Statement]]) -> list[str]:
-    """What other claims add to the first one."""
+    """What other claims add to the first one; of each verdict the strongest."""
     first, main = said[0]
     added: list[str] = []
     shown = {main.verdict}
     for claim, s in said[1:]:
-        adds = s.verdict not in shown and _adds(main, s)
-        if adds and (claim.proved or not first.proved or s.scope is Scope.THIS_START):
-            label = (
-                ""
-                if claim.proved == first.proved
-                else ("Proved: " if claim.proved else "Numerically: ")
-            )
-            added.append(label + s.text)
-            shown.add(s.verdict)
+        evidence = claim.rule == IntegrationRule.name and main.verdict is Verdict.BOUNDED
+        if (s.verdict in shown and not evidence) or not _adds(main, s):
+            continue
+        label = "Proved: " if claim.proved else "Numerically: "
+        added.append(s.text if claim.proved == first.proved else label + s.text)
+        shown.add(s.verdict)
     return added
 
 
 def _adds(main: Statement, other: Statement) -> bool:
     """Whether another statement tells something that the main one leaves open."""
+    if main.verdict in (Verdict.BLOWS_UP, Verdict.CONVERGES):
+        return False
     if main.verdict is Verdict.BOUNDED:
-        return other.verdict in (Verdict.CONVERGES, Verdict.MARGINAL, Verdict.LOCALLY_STABLE)
+        return other.verdict not in (Verdict.UNDECIDED, Verdict.BLOW_UP_DATA_EXIST)
     if main.verdict in _PART:
         return other.verdict in (*_PART, Verdict.UNDECIDED)
-    if main.verdict is Verdict.BLOWS_UP or main.verdict is Verdict.CONVERGES:
-        return False
     return other.verdict in _PART or other.verdict is Verdict.UNDECIDED

@@ -1,0 +1,357 @@
+"""From problem to certificate: ranking of claims, contradictions, verification, command line."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import gtcontrol as gt
+from gtcontrol.certification import ladder, run
+from gtcontrol.certification.conclusion import Contradiction, conclude, settle
+from gtcontrol.certification.rules import RULES
+from gtcontrol.certification.rules.base import Refuted, Rule, Scope, Statement
+from gtcontrol.cli.app import app
+from gtcontrol.errors import InvalidNumber, InvalidShape, ResultFileInvalid
+from gtcontrol.problem.definitions import CertificationProblem
+from gtcontrol.results.claims import Claim
+from gtcontrol.status import Status, Verdict
+
+I2 = np.eye(2)
+SMALL = gt.Parameters(A=[[0.5]], V=[[1.0]], B=[[1.0]])
+UNIT = gt.Gaussian([0.0], [[1.0]])
+
+
+class Made(Rule):
+    """A rule that says what its claim's numbers ask for, and proves what they allow."""
+
+    name = "made"
+    theorem = "made for a test"
+
+    def check(self, problem, claim):
+        if not claim.numbers["true"]:
+            raise Refuted("it is not true")
+
+    def state(self, problem, claim):
+        n = claim.numbers
+        verdict = list(Verdict)[int(n["verdict"])]
+        return Statement(
+            verdict,
+            list(Scope)[int(n["scope"])],
+            f"It is {verdict.name}.",
+            n.get("lower", 0.0),
+            n.get("upper", math.inf),
+            n.get("bound", math.inf),
+        )
+
+
+@pytest.fixture(autouse=True)
+def _made(monkeypatch, tmp_path):
+    monkeypatch.setitem(RULES, "made", Made())
+    monkeypatch.chdir(tmp_path)
+
+
+def claim(verdict, scope=Scope.EVERY_START, *, true=True, **numbers):
+    return Claim(
+        "made",
+        numbers={
+            "verdict": float(list(Verdict).index(verdict)),
+            "scope": float(list(Scope).index(scope)),
+            "true": float(true),
+            **numbers,
+        },
+    )
+
+
+def concluded(*claims, start=None):
+    problem = CertificationProblem((SMALL,), start)
+    return conclude(problem, [settle(problem, c) for c in claims])
+
+
+# -- the strongest claim -----------------------------------------------------------------------
+
+
+def test_without_claims_nothing_is_decided():
+    found = concluded()
+    assert (found.verdict, found.proved) == (Verdict.UNDECIDED, False)
+    assert (found.lower, found.upper, found.bound) == (0.0, math.inf, math.inf)
+
+
+def test_proof_comes_before_evidence():
+    found = concluded(claim(Verdict.CONVERGES, true=False), claim(Verdict.BOUNDED, bound=3.0))
+    assert (found.verdict, found.proved, found.bound) == (Verdict.BOUNDED, True, 3.0)
+    assert found.statement == "It is BOUNDED. Numerically: It is CONVERGES."
+    assert found.claims[1].note == "it is not true"
+
+
+def test_an_unproved_bound_is_no_bound():
+    assert concluded(claim(Verdict.BOUNDED, true=False, bound=3.0)).bound == math.inf
+
+
+def test_a_limit_says_more_than_a_bound():
+    found = concluded(claim(Verdict.BOUNDED), claim(Verdict.CONVERGES))
+    assert found.verdict is Verdict.CONVERGES
+    assert found.statement == "It is CONVERGES."
+
+
+def test_evidence_about_the_start_comes_before_proofs_about_others():
+    some = claim(Verdict.BLOW_UP_DATA_EXIST, Scope.SOME_STARTS)
+    here = claim(Verdict.CONVERGES, Scope.THIS_START, true=False)
+    found = concluded(some, here, start=UNIT)
+    assert (found.verdict, found.proved) == (Verdict.CONVERGES, False)
+    assert concluded(some, claim(Verdict.CONVERGES, true=False)).verdict is (
+        Verdict.BLOW_UP_DATA_EXIST
+    )
+
+
+def test_enclosures_are_intersected():
+    found = concluded(
+        claim(Verdict.BLOWS_UP, Scope.THIS_START, upper=2.0),
+        claim(Verdict.BLOWS_UP, Scope.THIS_START, lower=0.5, upper=3.0),
+        claim(Verdict.UNDECIDED, Scope.THIS_START, lower=1.0),
+        claim(Verdict.BLOWS_UP, Scope.THIS_START, lower=1.9, upper=1.95, true=False),
+        start=UNIT,
+    )
+    assert (found.lower, found.upper) == (1.0, 2.0)
+
+
+def test_no_blow_up_is_an_infinite_time():
+    found = concluded(claim(Verdict.BOUNDED, Scope.THIS_START), start=UNIT)
+    assert (found.lower, found.upper) == (math.inf, math.inf)
+
+
+def test_blow_up_and_local_stability_are_told_together():
+    found = concluded(
+        claim(Verdict.LOCALLY_STABLE, Scope.SOME_STARTS),
+        claim(Verdict.BLOW_UP_DATA_EXIST, Scope.SOME_STARTS),
+    )
+    assert found.verdict is Verdict.BLOW_UP_DATA_EXIST
+    assert found.statement == "It is BLOW_UP_DATA_EXIST. It is LOCALLY_STABLE."
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (claim(Verdict.BLOWS_UP, upper=1.0), claim(Verdict.BOUNDED)),
+        (
+            claim(Verdict.BLOW_UP_DATA_EXIST, Scope.SOME_STARTS),
+            claim(Verdict.CONVERGES, Scope.EVERY_START),
+        ),
+        (
+            claim(Verdict.BLOWS_UP, Scope.THIS_START, lower=0.0, upper=1.0),
+            claim(Verdict.BLOWS_UP, Scope.THIS_START, lower=2.0, upper=3.0),
+        ),
+    ],
+)
+def test_two_proofs_that_exclude_each_other_are_a_defect(pair):
+    with pytest.raises(Contradiction, match="a defect of gtcontrol"):
+        concluded(*pair, start=UNIT)
+
+
+def test_a_proof_that_an_integration_contradicts_is_a_defect(monkeypatch):
+    wrong = ladder.Rung("wrong", lambda problem: iter([claim(Verdict.BOUNDED)]), lambda *_: True)
+    monkeypatch.setattr(run, "RUNGS", (wrong,))
+    with pytest.raises(Contradiction, match=r"the integration blows up at t = 0\.405465"):
+        gt.certify(SMALL, UNIT)
+    early = claim(Verdict.BLOWS_UP, Scope.THIS_START, upper=0.4)
+    monkeypatch.setattr(
+        run, "RUNGS", (ladder.Rung("early", lambda problem: iter([early]), lambda *_: True),)
+    )
+    with pytest.raises(Contradiction, match="contradicts what is proved"):
+        gt.certify(SMALL, UNIT)
+
+
+# -- certify -----------------------------------------------------------------------------------
+
+
+def test_an_interruption_keeps_what_there_is(monkeypatch):
+    def stop(problem):
+        yield claim(Verdict.BOUNDED)
+        raise KeyboardInterrupt
+
+    first = ladder.Rung("first", lambda p: iter([claim(Verdict.BOUNDED)]), lambda *_: True)
+    second = ladder.Rung("second", stop, lambda *_: True)
+    monkeypatch.setattr(run, "RUNGS", (first, second))
+    answer = gt.certify(gt.Parameters(A=-I2))
+    assert answer.status is Status.INTERRUPTED
+    assert answer.verdict is Verdict.BOUNDED
+    assert not answer.answered
+    assert not answer.integrations
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ((np.eye(2),), InvalidShape, "must be Parameters, or several of them, not ndarray"),
+        (([],), InvalidNumber, "is empty"),
+        ((SMALL, I2), InvalidShape, "`start` must be a Gaussian, not ndarray"),
+        ((SMALL, gt.Gaussian([0.0, 0.0], I2)), InvalidShape, "dimension 2, but `parameters` 1"),
+        (([SMALL, gt.Parameters(A=I2)],), InvalidShape, "dimensions 1 and 2"),
+    ],
+)
+def test_bad_input_is_one_clear_line(arguments, error, words):
+    with pytest.raises(error, match=words) as caught:
+        gt.certify(*arguments)
+    assert "\n" not in str(caught.value)
+
+
+# -- saving and checking again -------------------------------------------------------------------
+
+
+def test_a_certificate_comes_back_whole():
+    answer = gt.certify(SMALL, UNIT, name="small")
+    answer.save("saved")
+    again = gt.load("saved")
+    assert again.statement == answer.statement
+    assert again.verdict is answer.verdict
+    assert again.problem.name == "small"
+    assert (again.lower, again.upper, again.bound) == (answer.lower, answer.upper, answer.bound)
+    assert [c.rule for c in again.claims] == [c.rule for c in answer.claims]
+    for one, other in zip(again.claims, answer.claims, strict=True):
+        assert one.numbers == dict(other.numbers)
+        for key, value in other.arrays.items():
+            np.testing.assert_array_equal(one.arrays[key], value)
+    for one, other in zip(again.integrations, answer.integrations, strict=True):
+        np.testing.assert_array_equal(one.covariances, other.covariances)
+    assert gt.verify(again)
+    assert gt.verify(Path("saved"))
+
+
+def rewritten(change):
+    """Save a certificate, change its JSON, and return the reasons for which it is rejected."""
+    gt.certify(SMALL, UNIT).save("saved")
+    path = Path("saved/result.json")
+    values = json.loads(path.read_text())
+    change(values)
+    path.write_text(json.dumps(values))
+    found = gt.verify("saved")
+    assert not found
+    assert not found.proved
+    return " ".join(found.reasons)
+
+
+def test_a_verdict_that_was_changed_is_rejected():
+    def change(values):
+        values["verdict"] = "BOUNDED"
+
+    assert "`verdict` is BOUNDED, but the claims prove BLOWS_UP" in rewritten(change)
+
+
+def test_a_statement_that_was_changed_is_rejected():
+    def change(values):
+        values["statement"] = "All is well."
+
+    assert "`statement` is All is well." in rewritten(change)
+
+
+def test_evidence_that_is_called_proof_is_rejected():
+    def change(values):
+        values["proved"] = True
+        for one in values["claims"]:
+            one["proved"] = True
+
+    assert "an integration in floating point is evidence, not proof" in rewritten(change)
+
+
+def test_an_unknown_rule_is_rejected():
+    def change(values):
+        for one in values["claims"]:
+            one["rule"] = "wishful thinking"
+
+    assert "unknown rule 'wishful thinking'" in rewritten(change)
+
+
+def test_only_certificates_are_verified():
+    with pytest.raises(InvalidShape, match="must be a Certificate, not Trajectory"):
+        gt.verify(gt.simulate(UNIT, SMALL, 0.1))
+    with pytest.raises(ResultFileInvalid, match="no saved result"):
+        gt.verify("nowhere")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda v: v.update(claims="none"),
+        lambda v: v.update(claims=["x"]),
+        lambda v: v["claims"][0].update(proved="yes"),
+        lambda v: v["claims"][0].update(numbers=[1]),
+        lambda v: v["claims"][0]["numbers"].update(time=None),
+        lambda v: v["claims"][0]["numbers"].update(time="soon"),
+        lambda v: v["claims"][0].update(arrays=["missing"]),
+        lambda v: v.update(vertices=0),
+        lambda v: v.update(vertices=3),
+        lambda v: v.update(integrations={}),
+        lambda v: v.update(verdict="PERHAPS"),
+        lambda v: v.pop("statement"),
+    ],
+)
+def test_damage_is_named_in_one_line(damage):
+    gt.certify(gt.Parameters(A=[[-1.0]]), UNIT).save("saved")
+    path = Path("saved/result.json")
+    values = json.loads(path.read_text())
+    damage(values)
+    path.write_text(json.dumps(values))
+    with pytest.raises(ResultFileInvalid, match=r"damaged|claim|expected") as caught:
+        gt.load("saved")
+    assert "\n" not in str(caught.value)
+
+
+# -- the command line ----------------------------------------------------------------------------
+
+
+def gtcontrol(*arguments):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_verify_rejects_in_one_line():
+    gt.certify(SMALL, UNIT).save("saved")
+    path = Path("saved/result.json")
+    path.write_text(path.read_text().replace("BLOWS_UP", "BOUNDED"))
+    done = gtcontrol("verify", "saved/result.json")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("gtcontrol: the certificate in saved is rejected: ")
+    assert done.stderr.count("\n") == 1
+    assert not done.stdout
+
+
+def test_verify_wants_a_certificate():
+    gt.simulate(UNIT, SMALL, 0.1).save("saved")
+    done = gtcontrol("verify", "saved")
+    assert done.exit_code == 2
+    assert "is a simulation, not a certificate" in done.stderr
+    assert gtcontrol("verify", "nowhere").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('kind = "certify"\n', "`parameters` and `[[vertex]]` are both missing"),
+        (
+            'kind = "certify"\n[parameters]\nA = [[1.0]]\n[[vertex]]\nA = [[1.0]]\n',
+            "are both given",
+        ),
+        ('kind = "certify"\n[parameters]\n', "needs at least one of A, B, V, b"),
+        (
+            'kind = "certify"\n[[vertex]]\nA = [[1.0]]\n[[vertex]]\nA = [[1.0, 0.0], [0.0, 1.0]]\n',
+            "has dimension 2; the first has 1",
+        ),
+        (
+            'kind = "certify"\n[parameters]\nA = [[1.0]]\n'
+            + "[start]\nmean = [0.0, 0.0]\ncovariance = [[1.0, 0.0], [0.0, 1.0]]\n",
+            "has dimension 2, but the parameters have 1",
+        ),
+        ('kind = "certify"\n[parameters]\nA = [[nan]]\n', "a finite number"),
+        ('kind = "certify"\n[parameters]\nA = [[1.0]]\n[expect]\nverdict = "YES"\n', "verdict"),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_line(text, words):
+    Path("bad.toml").write_text(text)
+    done = gtcontrol("run", "bad.toml")
+    assert done.exit_code == 2
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not Path("runs").exists()
