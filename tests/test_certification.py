@@ -303,6 +303,16 @@ def test_damage_is_named_in_one_line(damage):
 # -- the command line ----------------------------------------------------------------------------
 
 
+ONE_AGAINST_TWO = """
+kind = "certify"
+[parameters]
+A = [[1.0]]
+[start]
+mean = [0.0, 0.0]
+covariance = [[1.0, 0.0], [0.0, 1.0]]
+"""
+
+
 def gtcontrol(*arguments):
     return CliRunner().invoke(app, list(arguments))
 
@@ -340,8 +350,7 @@ def test_verify_wants_a_certificate():
             "has dimension 2; the first has 1",
         ),
         (
-            'kind = "certify"\n[parameters]\nA = [[1.0]]\n'
-            + "[start]\nmean = [0.0, 0.0]\ncovariance = [[1.0, 0.0], [0.0, 1.0]]\n",
+            ONE_AGAINST_TWO,
             "has dimension 2, but the parameters have 1",
         ),
         ('kind = "certify"\n[parameters]\nA = [[nan]]\n', "a finite number"),
