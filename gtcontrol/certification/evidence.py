@@ -43,7 +43,7 @@ RETURNED = 3e-7
 
 #: Pieces of integration, each twice as long as the one before, and bound on all their steps.
 PIECES = 24
-MOST_STEPS = 6_000
+MOST_STEPS = 3_000
 
 #: Random starts when none is given: sizes relative to the natural size of the covariance.
 SIZES = (1.0, 0.1, 10.0)
