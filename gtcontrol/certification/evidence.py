@@ -39,11 +39,11 @@ BETWEEN = 120
 SETTLED = 1e-9
 
 #: A state that returns this closely, relatively, is on a cycle.
-RETURNED = 3e-7
+RETURNED = 1e-6
 
 #: Pieces of integration, each twice as long as the one before, and bound on all their steps.
 PIECES = 24
-MOST_STEPS = 3_000
+MOST_STEPS = 4_500
 
 #: Random starts when none is given: sizes relative to the natural size of the covariance.
 SIZES = (1.0, 0.1, 10.0)
