@@ -21,13 +21,20 @@ __all__ = [
     "ball",
     "balls",
     "below",
+    "diagonal",
+    "exponential",
     "from_fractions",
     "identity",
     "largest_eigenvalue_bound",
     "middle",
+    "neighbourhood",
     "positive_definite",
     "precision",
     "radius",
+    "root",
+    "stacked",
+    "turn",
+    "zeros",
 ]
 
 # FLINT has no stubs.
@@ -63,6 +70,49 @@ def from_fractions(matrix: Any) -> Balls:
 def identity(order: int) -> Balls:
     """Identity matrix of order `order`."""
     return arb_mat([[int(i == j) for j in range(order)] for i in range(order)])
+
+
+def zeros(rows: int, columns: int) -> Balls:
+    """Zero matrix."""
+    return arb_mat(rows, columns)
+
+
+def diagonal(values: Array) -> Balls:
+    """Diagonal matrix of floats, exact."""
+    made = arb_mat(len(values), len(values))
+    for i, value in enumerate(values.tolist()):
+        made[i, i] = arb(value)
+    return made
+
+
+def neighbourhood(rows: int, columns: int, size: float) -> Balls:
+    """Ball matrix of all matrices whose entries have modulus at most `size`."""
+    value = arb(0, size)
+    return arb_mat([[value] * columns for _ in range(rows)]) if rows and columns else zeros(rows, columns)
+
+
+def stacked(blocks: list[list[Balls]]) -> Balls:
+    """Block matrix of ball matrices."""
+    rows = []
+    for line in blocks:
+        parts = [block.tolist() for block in line]
+        rows += [sum((part[i] for part in parts), []) for i in range(len(parts[0]))]
+    return arb_mat(rows)
+
+
+def exponential(value: Ball) -> Ball:
+    """Exponential of a ball."""
+    return arb(value).exp()
+
+
+def root(value: Ball) -> Ball:
+    """Square root of a ball; not finite if it holds negative numbers."""
+    return arb(value).sqrt()
+
+
+def turn() -> Ball:
+    """Ball around π."""
+    return arb.pi()
 
 
 def middle(matrix: Balls) -> Array:
