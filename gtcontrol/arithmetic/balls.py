@@ -21,6 +21,7 @@ __all__ = [
     "ball",
     "balls",
     "below",
+    "block",
     "diagonal",
     "exponential",
     "from_fractions",
@@ -98,6 +99,11 @@ def stacked(blocks: list[list[Balls]]) -> Balls:
         parts = [block.tolist() for block in line]
         rows += [sum((part[i] for part in parts), []) for i in range(len(parts[0]))]
     return arb_mat(rows)
+
+
+def block(matrix: Balls, first: int, last: int) -> Balls:
+    """Rows `first` to `last` (excluded) of a ball matrix."""
+    return arb_mat(matrix.tolist()[first:last])
 
 
 def exponential(value: Ball) -> Ball:

@@ -6,8 +6,9 @@ the package, so they do not import the vector field.
 
 from __future__ import annotations
 
-from .crossing import Crossing, CrossingStatus, blow_up
+from .crossing import blow_up
 from .flow import transition
+from .status import Crossing, CrossingStatus
 from .terms import quadratic_term, scalar_values
 
 __all__ = [

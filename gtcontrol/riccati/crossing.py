@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,49 +14,15 @@ from .evidence import LADDER, Evidence, Reason, holds_before, holds_for_ever
 from .flow import Flow
 from .lyapunov import lasting_bound
 from .march import Course, Ending, follow
+from .noise import locate_with_noise
 from .refinement import refine
+from .status import Crossing, CrossingStatus
 from .system import System
 
-__all__ = ["Crossing", "CrossingStatus", "blow_up", "locate"]
+__all__ = ["blow_up", "locate"]
 
 #: Steps of the search, by which its cost is bounded: fewer for large matrices.
 MOST_STEPS = 4000
-
-
-class CrossingStatus(Enum):
-    """What is known of the blow-up time."""
-
-    BLOWS_UP = "The covariance leaves every bound at a time between `lower` and `upper`."
-    NEVER = "The covariance does not blow up at any time."
-    TANGENT = (
-        "Between `lower` and `upper` the covariance becomes so large that whether it blows up "
-        "changes with arbitrarily small changes of the data; it does not blow up before."
-    )
-    NOT_BEFORE = "There is no blow-up before `lower`; what comes after is not known."
-
-
-@dataclass(frozen=True, eq=False)
-class Crossing:
-    """When the covariance blows up.
-
-    Attributes
-    ----------
-    status : CrossingStatus
-    lower, upper, estimate : float
-        Enclosure and estimate of the blow-up time; all are inf if there is none.
-    proved : bool
-        Whether the enclosure, or that there is no blow-up, is proved; with TANGENT and
-        NOT_BEFORE, whether it is proved that there is none before `lower`.
-    evidence : Evidence or None
-        From which the proof can be repeated.
-    """
-
-    status: CrossingStatus
-    lower: float
-    upper: float
-    estimate: float
-    proved: bool
-    evidence: Evidence | None = None
 
 
 def blow_up(
@@ -86,11 +50,7 @@ def blow_up(
     if L.shape[0] != len(A):
         raise InvalidShape(f"`factor` must have {len(A)} rows, as `A`; it has shape {L.shape}.")
     if noise is not None:
-        from .noise import locate_with_noise
-
-        return locate_with_noise(
-            System.of_term(A, K), L, _check.symmetric("noise", noise, len(A))
-        )
+        return locate_with_noise(System.of_term(A, K), L, _check.symmetric("noise", noise, len(A)))
     return locate(System.of_term(A, K), L)
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from .._check import Array
 from ..arithmetic import balls, fractions
-from ..arithmetic.balls import Balls
+from ..arithmetic.balls import Ball, Balls
 from ..arithmetic.definiteness import definite, semidefinite
 from .enclosures import Curvature, EnclosedFlow, State, balanced, negative, walk
 from .system import System
 
-__all__ = ["Evidence", "Reason", "holds_before", "holds_for_ever", "holds_until"]
+__all__ = ["Evidence", "Reason", "after", "after_time", "holds_before", "holds_for_ever", "holds_until"]
 
 #: Precisions that are tried in turn, in bits.
 LADDER = (160, 320, 640, 1280)
@@ -111,8 +111,13 @@ def holds_until(
 
 def after(state: State, upper: float) -> float:
     """Largest float step from a state that does not pass `upper`; not positive if there is none."""
-    step = balls.below(balls.ball(upper) - state.time)
-    while step > 0 and not bool(state.time + balls.ball(step) <= balls.ball(upper)):
+    return after_time(state.time, upper)
+
+
+def after_time(time: Ball, upper: float) -> float:
+    """Largest float step from a time that does not pass `upper`; not positive if there is none."""
+    step = balls.below(balls.ball(upper) - time)
+    while step > 0 and not bool(time + balls.ball(step) <= balls.ball(upper)):
         step = float(np.nextafter(step, 0.0))
     return step
 
