@@ -22,6 +22,7 @@ __all__ = [
     "balls",
     "below",
     "block",
+    "columns",
     "diagonal",
     "exponential",
     "from_fractions",
@@ -89,7 +90,11 @@ def diagonal(values: Array) -> Balls:
 def neighbourhood(rows: int, columns: int, size: float) -> Balls:
     """Ball matrix of all matrices whose entries have modulus at most `size`."""
     value = arb(0, size)
-    return arb_mat([[value] * columns for _ in range(rows)]) if rows and columns else zeros(rows, columns)
+    return (
+        arb_mat([[value] * columns for _ in range(rows)])
+        if rows and columns
+        else zeros(rows, columns)
+    )
 
 
 def stacked(blocks: list[list[Balls]]) -> Balls:
@@ -103,7 +108,13 @@ def stacked(blocks: list[list[Balls]]) -> Balls:
 
 def block(matrix: Balls, first: int, last: int) -> Balls:
     """Rows `first` to `last` (excluded) of a ball matrix."""
-    return arb_mat(matrix.tolist()[first:last])
+    rows = matrix.tolist()[first:last]
+    return arb_mat(rows) if rows else arb_mat(0, matrix.ncols())
+
+
+def columns(matrix: Balls, first: int, last: int) -> Balls:
+    """Columns `first` to `last` (excluded) of a ball matrix."""
+    return block(matrix.transpose(), first, last).transpose()
 
 
 def exponential(value: Ball) -> Ball:

@@ -73,7 +73,9 @@ def _congruent(matrix: Balls, middle: Array) -> bool:
     rows = np.abs(made.middle) + made.radius
     own = np.diag(made.middle) - np.diag(made.radius)
     rest = rows.sum(axis=1) - np.diag(rows)
-    return bool(np.all(np.isfinite(rest)) and np.all(own > 0) and np.all(own * 0.999 > rest * 1.001))
+    return bool(
+        np.all(np.isfinite(rest)) and np.all(own > 0) and np.all(own * 0.999 > rest * 1.001)
+    )
 
 
 def _roots(diagonal: Array) -> Array:

@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flint import fmpz_poly
+from flint import fmpq_mat, fmpz_poly
 
 from .fractions import Fractions
 
-__all__ = ["LARGEST_ORDER", "Inertia", "inertia", "rank"]
+__all__ = ["LARGEST_ORDER", "Inertia", "inertia", "rank", "stacked"]
 
 #: Characteristic polynomials of a larger order are not formed.
 LARGEST_ORDER = 40
@@ -75,3 +75,8 @@ def _on_axis(common: Any) -> int:
 def rank(matrix: Fractions) -> int:
     """Exact rank of a matrix of fractions."""
     return int(matrix.rank())
+
+
+def stacked(blocks: list[Fractions]) -> Fractions:
+    """Matrices of fractions below each other."""
+    return fmpq_mat([row for block in blocks for row in block.tolist()])

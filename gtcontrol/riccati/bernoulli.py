@@ -132,7 +132,7 @@ def attractor(A: ArrayLike, K: ArrayLike, rank: int | None = None) -> Attractor:
         return _without_gap(spectrum, r)
     if p and undetected(A, K, spectrum, 0, p):
         return _none(AttractorKind.UNBOUNDED, spectrum, r)
-    U, Lam = invariant_basis(A, p)
+    U, Lam = invariant_basis(A, spectrum, p)
     made = on_subspace(U, Lam, K)
     if made is None:
         return _none(AttractorKind.UNBOUNDED, spectrum, r)
@@ -177,9 +177,11 @@ def undetected(A: Array, K: Array, spectrum: Spectrum, first: int, last: int) ->
 
     A mode is unseen if [A - λ; K] has a kernel (Popov, Belevitch, Hautus).
     """
+    if last <= first:
+        return False
     weight = float(np.linalg.norm(K, 2))
     if weight == 0:
-        return last > first
+        return True
     size = max(spectrum.size, 1e-300)
     values, vectors = np.linalg.eig(A)
     wanted = spectrum.values[first:last]

@@ -132,7 +132,9 @@ def _undecided(system: System, factor: Array, course: Course) -> Crossing:
     proved = holds_before(system, factor, evidence, lower)
     if course.ending is Ending.TOUCHING:
         end, middle = lower + course.beyond, lower + course.left
-        return Crossing(CrossingStatus.TANGENT, lower, end, middle, proved, evidence)
+        nearest = _nearest(system, factor, middle)
+        touching = Evidence(evidence.steps, evidence.exponents, nearest)
+        return Crossing(CrossingStatus.TANGENT, lower, end, middle, proved, touching)
     return Crossing(CrossingStatus.NOT_BEFORE, lower, math.inf, math.nan, proved, evidence)
 
 
@@ -142,10 +144,18 @@ def _enclosed(system: System, factor: Array, course: Course) -> Crossing:
         found = refine(system, factor, course, bits)
         if found is not None:
             status, proved = CrossingStatus.BLOWS_UP, True
-            return Crossing(status, found.lower, found.upper, found.estimate, proved, found.evidence)
+            return Crossing(
+                status, found.lower, found.upper, found.estimate, proved, found.evidence
+            )
     lower = float(np.sum(course.steps)) * (1 - 1e-15)
     evidence = Evidence(np.array(course.steps), system.exponents)
     if not holds_before(system, factor, evidence, lower):
         lower = 0.0
     estimate = lower + course.left
     return Crossing(CrossingStatus.BLOWS_UP, lower, math.inf, estimate, proved=False)
+
+
+def _nearest(system: System, factor: Array, time: float) -> Array:
+    """Eigenvector of the largest eigenvalue of C at a time."""
+    G = Flow(system.A, system.K).transition(time)[1]
+    return np.asarray(np.linalg.eigh(factor.T @ G @ factor)[1][:, -1])

@@ -13,7 +13,7 @@ from .. import _check
 from .._check import Array
 from .bernoulli import on_subspace, residual
 from .lyapunov import LyapunovStatus, solve
-from .spectrum import spectrum_of
+from .spectrum import Spectrum, spectrum_of
 
 __all__ = ["Equilibria", "Equilibrium", "equilibria"]
 
@@ -105,7 +105,7 @@ def equilibria(A: ArrayLike, K: ArrayLike, most: int = 256) -> Equilibria:
     A = _check.square("A", A)
     K = _check.symmetric("K", K, len(A))
     most = _check.integer("most", most, low=1)
-    groups = _groups(A)
+    groups, whole = _groups(A), spectrum_of(A)
     eigen = np.linalg.eigvalsh(K)
     sign = 1 if eigen[0] > 0 else -1 if eigen[-1] < 0 else 0
     if sign:
@@ -119,7 +119,7 @@ def equilibria(A: ArrayLike, K: ArrayLike, most: int = 256) -> Equilibria:
         if looked == most:
             break
         looked += 1
-        made, many = _on(A, K, [g.bases[i] for g, i in zip(groups, choice, strict=True)])
+        made, many = _on(A, K, whole, [g.bases[i] for g, i in zip(groups, choice, strict=True)])
         continua |= many
         if made is not None:
             found.append(made)
@@ -186,7 +186,7 @@ def _clustered(A: Array, value: complex, m: int, real: bool) -> _Group:
     return _Group(value, (np.zeros((len(A), 0)), *kept), several)
 
 
-def _on(A: Array, K: Array, bases: list[Array]) -> tuple[Equilibrium | None, bool]:
+def _on(A: Array, K: Array, whole: Spectrum, bases: list[Array]) -> tuple[Equilibrium | None, bool]:
     """Equilibrium on a sum of subspaces, and whether it belongs to a continuum."""
     d = len(A)
     U = np.linalg.qr(np.concatenate([np.zeros((d, 0)), *bases], axis=1))[0]
@@ -213,12 +213,11 @@ def _on(A: Array, K: Array, bases: list[Array]) -> tuple[Equilibrium | None, boo
     S = factor @ factor.T
     spectrum = np.linalg.eigvals(A + S @ K).astype(np.complex128)
     modes = np.linalg.eigvals(Lam).astype(np.complex128)
-    attracts = _attracts(A, modes, many)
+    attracts = _attracts(whole, modes, many)
     return Equilibrium(factor, modes, spectrum, attracts, not many, residual(A, K, S)), many
 
 
-def _attracts(A: Array, modes: NDArray[np.complex128], many: bool) -> bool:
-    spectrum = spectrum_of(A)
+def _attracts(spectrum: Spectrum, modes: NDArray[np.complex128], many: bool) -> bool:
     p = len(modes)
     if many or p == 0:
         return p == 0 and spectrum.unstable == spectrum.axis == 0

@@ -15,7 +15,17 @@ from ..arithmetic.definiteness import definite, semidefinite
 from .enclosures import Curvature, EnclosedFlow, State, balanced, negative, walk
 from .system import System
 
-__all__ = ["Evidence", "Reason", "after", "after_time", "holds_before", "holds_for_ever", "holds_until"]
+__all__ = [
+    "Evidence",
+    "Reason",
+    "after",
+    "after_time",
+    "holds_before",
+    "holds_for_ever",
+    "holds_until",
+    "strict_bound",
+    "strictly_bounded",
+]
 
 #: Precisions that are tried in turn, in bits.
 LADDER = (160, 320, 640, 1280)
@@ -58,7 +68,9 @@ class Evidence:
     reason: Reason | None = None
 
 
-def _walks(system: System, factor: Array, evidence: Evidence) -> Iterator[tuple[EnclosedFlow, State, bool]]:
+def _walks(
+    system: System, factor: Array, evidence: Evidence
+) -> Iterator[tuple[EnclosedFlow, State, bool]]:
     """Follow the steps in balls of growing precision, until more bits cannot help."""
     rises = system.semidefinite(1)
     curvature = None
@@ -94,9 +106,17 @@ def holds_before(system: System, factor: Array, evidence: Evidence, time: float)
 
 
 def holds_until(
-    system: System, factor: Array, evidence: Evidence, lower: float, upper: float
+    system: System,
+    factor: Array,
+    evidence: Evidence,
+    lower: float,
+    upper: float,
+    excess: float = 0.0,
 ) -> bool:
-    """Whether it is proved that the first blow-up is after `lower` and not after `upper`."""
+    """Whether it is proved that the first blow-up is after `lower` and not after `upper`.
+
+    With an `excess`, the second half is about the start (1 + excess) S₀.
+    """
     if evidence.direction is None:
         return False
     for flow, state, clear in _walks(system, factor, evidence):
@@ -104,8 +124,9 @@ def holds_until(
         if clear and last > 0 and bool(state.time >= balls.ball(lower)):
             with balls.precision(flow.bits):
                 end = state.moved(flow, last)
-                if bool(end.time <= balls.ball(upper)) and negative(end.gap(), evidence.direction):
-                    return True
+                grown = end.C * (balls.ball(1.0) + balls.ball(excess))
+                gap = balls.identity(grown.nrows()) - grown
+                return bool(end.time <= balls.ball(upper)) and negative(gap, evidence.direction)
     return False
 
 
@@ -167,26 +188,14 @@ def _periodic(system: System, factor: Array, evidence: Evidence) -> bool:
 
 
 def _bounded(system: System, factor: Array, evidence: Evidence) -> bool:
-    """P >= 0 with Aᵀ P + P A + K <= 0, and I - C - Yᵀ P Y > 0 after the steps.
+    """Whether P bounds G, strictly or, at time 0, exactly at the threshold.
 
-    At time 0, P > 0 and I - Lᵀ P L >= 0 are enough: I - C(t) >= I - Lᵀ P L + Yᵀ P Y.
+    If P > 0, Aᵀ P + P A + K <= 0 and I - Lᵀ P L >= 0, then I - C(t) >= I - Lᵀ P L + Yᵀ P Y > 0.
     """
     P = evidence.bound
-    if P is None or not np.array_equal(P, P.T):
-        return False
-    if _bounds(system, P):
-        if not len(evidence.steps):
-            with balls.precision(LADDER[0]):
-                state = State.initial(balls.balls(factor))
-                if _under(state, balls.balls(P)):
-                    return True
-        else:
-            for _, state, clear in _walks(system, factor, evidence):
-                up = balls.diagonal(np.ldexp(1.0, evidence.exponents.astype(int)))
-                if clear and _under(state, up * balls.balls(P) * up):
-                    return True
-            return False
-    if len(P) > LARGEST_EXACT or len(evidence.steps):
+    if strictly_bounded(system, factor, evidence):
+        return True
+    if P is None or len(P) > LARGEST_EXACT or len(evidence.steps) or not np.array_equal(P, P.T):
         return False
     exact, L = fractions.fractions(P), fractions.fractions(factor)
     left = system.exact_A.transpose() * exact
@@ -197,7 +206,22 @@ def _bounded(system: System, factor: Array, evidence: Evidence) -> bool:
     )
 
 
-def _bounds(system: System, P: Array) -> bool:
+def strictly_bounded(system: System, factor: Array, evidence: Evidence) -> bool:
+    """Whether P > 0, Aᵀ P + P A + K < 0, and I - C - Yᵀ P Y > 0 after the steps, are proved."""
+    P = evidence.bound
+    if P is None or not np.array_equal(P, P.T) or not strict_bound(system, P):
+        return False
+    if not len(evidence.steps):
+        with balls.precision(LADDER[0]):
+            return _under(State.initial(balls.balls(factor)), balls.balls(P))
+    up = balls.diagonal(np.ldexp(1.0, evidence.exponents.astype(int)))
+    return any(
+        clear and _under(state, up * balls.balls(P) * up)
+        for _, state, clear in _walks(system, factor, evidence)
+    )
+
+
+def strict_bound(system: System, P: Array) -> bool:
     """Whether P > 0 and Aᵀ P + P A + K < 0 are proved."""
     with balls.precision(LADDER[0]):
         A, K = system.ball_pair()
@@ -209,5 +233,3 @@ def _bounds(system: System, P: Array) -> bool:
 def _under(state: State, P: Balls) -> bool:
     """Whether I - C - Yᵀ P Y > 0 is proved."""
     return definite(state.gap() - state.Y.transpose() * P * state.Y)
-
-

@@ -98,7 +98,7 @@ def _operator(A: Array) -> tuple[Array, Array]:
     return np.einsum("kij,mij->km", stack, moved), stack
 
 
-def lasting_bound(A: Array, K: Array, margin: float = 1e-9) -> Array | None:
+def lasting_bound(A: Array, K: Array, margin: float = 1e-9, drop: float = 0.5) -> Array | None:
     """Find P > 0 with Aᵀ P + P A + K < 0, or return None; A without imaginary eigenvalues.
 
     In coordinates that split the unstable from the stable part, P is block diagonal: on the stable
@@ -111,6 +111,8 @@ def lasting_bound(A: Array, K: Array, margin: float = 1e-9) -> Array | None:
     A, K : (d, d) arrays
     margin : float
         Size of the strict inequality, relative to K.
+    drop : float
+        Share of the least eigenvalue by which X is diminished.
     """
     d = len(A)
     size = float(np.linalg.norm(A, 2))
@@ -128,7 +130,7 @@ def lasting_bound(A: Array, K: Array, margin: float = 1e-9) -> Array | None:
     turned = basis.T @ K @ basis
     turned = _half(turned)
     P = np.zeros((d, d))
-    weight = max(float(np.linalg.norm(turned, 2)), 1e-300)
+    weight = float(np.linalg.norm(turned, 2)) or size
     slack = margin * weight
     if k:
         X = _gramian(-T[:k, :k], -turned[:k, :k])
@@ -136,10 +138,10 @@ def lasting_bound(A: Array, K: Array, margin: float = 1e-9) -> Array | None:
         lowest = float(np.linalg.eigvalsh(X)[0])
         if lowest <= 0:
             return None
-        drop = 0.5 * lowest / float(np.linalg.norm(W, 2))
-        P[:k, :k] = X - drop * W
+        less = drop * lowest / float(np.linalg.norm(W, 2))
+        P[:k, :k] = X - less * W
         if k < d:
-            slack += 1.01 * float(np.linalg.norm(turned[:k, k:], 2)) ** 2 / drop
+            slack += 1.01 * float(np.linalg.norm(turned[:k, k:], 2)) ** 2 / less
     if k < d:
         values, vectors = np.linalg.eigh(turned[k:, k:])
         positive = (vectors * np.maximum(values, 0.0)) @ vectors.T

@@ -77,9 +77,7 @@ def refine(system: System, factor: Array, course: Course, bits: int) -> Enclosed
                 return _closed(system, state, flow, root, steps, estimate)
             theta = 0.0
             if curvature is not None:
-                theta = step_before(
-                    root.left, curvature.nu, curvature.mu, root.weight, root.slope
-                )
+                theta = step_before(root.left, curvature.nu, curvature.mu, root.weight, root.slope)
             h = root.left - max(theta * root.left, WIDTH * estimate)
             moved = _step(flow, state, curvature, h) if h > 0.25 * root.left else None
             if moved is None:
@@ -89,9 +87,7 @@ def refine(system: System, factor: Array, course: Course, bits: int) -> Enclosed
         return None
 
 
-def _step(
-    flow: EnclosedFlow, state: State, curvature: Curvature | None, h: float
-) -> State | None:
+def _step(flow: EnclosedFlow, state: State, curvature: Curvature | None, h: float) -> State | None:
     """Return the state a step later, or None if it is not proved that the step is clear."""
     moved = state.moved(flow, h)
     return moved if curvature is None or clear(state, moved, curvature, h) else None
@@ -122,7 +118,12 @@ def _root(flow: EnclosedFlow, state: State, left: float) -> _Root | None:
 
 
 def _closed(
-    system: System, state: State, flow: EnclosedFlow, root: _Root, steps: list[float], estimate: float
+    system: System,
+    state: State,
+    flow: EnclosedFlow,
+    root: _Root,
+    steps: list[float],
+    estimate: float,
 ) -> Enclosed | None:
     """Prove both ends."""
     upper = estimate * (1 + WIDTH)

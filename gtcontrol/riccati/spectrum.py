@@ -77,35 +77,42 @@ def _defective(A: Array, values: NDArray[np.complex128], size: float) -> NDArray
     return found
 
 
-def invariant_basis(A: Array, r: int) -> tuple[Array, Array]:
+def invariant_basis(A: Array, spectrum: Spectrum, r: int) -> tuple[Array, Array]:
     """Orthonormal basis U (d, r) of the dominant invariant subspace, and Λ with A U = U Λ.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If a complex pair is split, or there is no gap to order by.
+        If there is no gap to order by.
     """
-    d = len(A)
-    if r in (0, d):
-        return np.eye(d)[:, :r], A[:r, :r]
-    spectrum = spectrum_of(A)
-    middle = 0.5 * float(spectrum.values[r - 1].real + spectrum.values[r].real)
-    T, Z, count = schur(A, output="real", sort=lambda x, y=0.0: x > middle)
-    if int(count) != r:
-        raise np.linalg.LinAlgError("the Schur form cannot be ordered")
+    T, Z = _ordered(A, spectrum, r)
     return Z[:, :r], T[:r, :r]
 
 
-def split(A: Array, r: int) -> tuple[Array, Array]:
-    """Bases of the dominant invariant subspace (d, r) and of the invariant complement (d, d - r)."""
-    d = len(A)
-    if r in (0, d):
-        return np.eye(d)[:, :r], np.eye(d)[:, r:]
-    spectrum = spectrum_of(A)
-    middle = 0.5 * float(spectrum.values[r - 1].real + spectrum.values[r].real)
-    T, Z, count = schur(A, output="real", sort=lambda x, y=0.0: x > middle)
-    if int(count) != r:
-        raise np.linalg.LinAlgError("the Schur form cannot be ordered")
+def split(A: Array, spectrum: Spectrum, r: int) -> tuple[Array, Array]:
+    """Bases of the dominant invariant subspace (d, r) and of its invariant complement (d, d - r).
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If there is no gap to order by.
+    """
+    T, Z = _ordered(A, spectrum, r)
+    if r in (0, len(A)):
+        return Z[:, :r], Z[:, r:]
     X = solve_sylvester(T[:r, :r], -T[r:, r:], -T[:r, r:])
     W = Z[:, r:] + Z[:, :r] @ X
-    return Z[:, :r], np.linalg.qr(W)[0]
+    return Z[:, :r], np.asarray(np.linalg.qr(W)[0])
+
+
+def _ordered(A: Array, spectrum: Spectrum, r: int) -> tuple[Array, Array]:
+    """Real Schur form with the r eigenvalues of largest real part first."""
+    d = len(A)
+    if r in (0, d):
+        return A, np.eye(d)
+    reals = spectrum.values.real
+    middle = 0.5 * float(reals[r - 1] + reals[r])
+    T, Z, count = schur(A, output="real", sort=lambda x, _: x > middle)
+    if int(count) != r:
+        raise np.linalg.LinAlgError("the eigenvalues are too close together to be ordered")
+    return T, Z

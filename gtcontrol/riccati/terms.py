@@ -50,7 +50,9 @@ def quadratic_term(heads: Sequence[tuple[Array, Array, Any]]) -> Array:
     """
     values = _values(heads)
     d = heads[0][1].shape[0]
-    return sum((v * (B + B.T) for v, (_, B, _) in zip(values, heads, strict=True)), np.zeros((d, d)))
+    return sum(
+        (v * (B + B.T) for v, (_, B, _) in zip(values, heads, strict=True)), np.zeros((d, d))
+    )
 
 
 def exact_term(heads: Sequence[tuple[Array, Array, Any]]) -> Fractions:

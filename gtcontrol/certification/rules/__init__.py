@@ -9,10 +9,25 @@ from __future__ import annotations
 from ...errors import ResultFileInvalid
 from .base import Rule
 from .integration import IntegrationRule
+from .riccati_bound import UltimateBound
+from .riccati_limit import Limit
+from .riccati_signs import EveryStartBlowsUp, EveryStartFades, NoStartBlowsUp, Threshold
+from .riccati_time import BlowUpTime, NoBlowUp, Tangency
 
 __all__ = ["RULES", "rule"]
 
-_ALL: tuple[Rule, ...] = (IntegrationRule(),)
+_ALL: tuple[Rule, ...] = (
+    IntegrationRule(),
+    BlowUpTime(),
+    NoBlowUp(),
+    Tangency(),
+    NoStartBlowsUp(),
+    EveryStartBlowsUp(),
+    EveryStartFades(),
+    Threshold(),
+    UltimateBound(),
+    Limit(),
+)
 
 #: Every rule by its name.
 RULES: dict[str, Rule] = {made.name: made for made in _ALL}
