@@ -99,10 +99,10 @@ def neighbourhood(rows: int, columns: int, size: float) -> Balls:
 
 def stacked(blocks: list[list[Balls]]) -> Balls:
     """Block matrix of ball matrices."""
-    rows = []
+    rows: list[list[Ball]] = []
     for line in blocks:
-        parts = [block.tolist() for block in line]
-        rows += [sum((part[i] for part in parts), []) for i in range(len(parts[0]))]
+        parts = [part.tolist() for part in line]
+        rows += [[x for row in together for x in row] for together in zip(*parts, strict=True)]
     return arb_mat(rows)
 
 

@@ -48,13 +48,13 @@ def definite(matrix: Balls) -> bool:
     """Whether every symmetric matrix in the balls is proved to be positive definite."""
     close = enclosure(matrix)
     if not np.all(np.isfinite(close.radius)) or np.any(np.diag(close.middle) <= 0):
-        return matrix.nrows() == 0
+        return bool(matrix.nrows() == 0)
     with np.errstate(over="ignore"):
         if floats.positive_definite(close):
             return True
     if _congruent(matrix, close.middle):
         return True
-    return matrix.nrows() <= SMALL and balls.positive_definite(matrix)
+    return bool(matrix.nrows() <= SMALL) and balls.positive_definite(matrix)
 
 
 def _congruent(matrix: Balls, middle: Array) -> bool:
@@ -95,10 +95,10 @@ def eigenvalue_bound(matrix: Balls) -> float:
     size = float(np.max(np.abs(middle) + close.radius))
     if size == 0:
         return 0.0
-    guess = float(np.linalg.eigvalsh(middle / size)[-1]) * size
+    guess: float = float(np.linalg.eigvalsh(middle / size)[-1]) * size
     margin = 4e-15 * n * size + 2 * n * float(np.max(close.radius))
     while margin < 8 * n * size:
-        bound = guess + margin
+        bound: float = guess + margin
         if definite(balls.ball(bound) * balls.identity(n) - matrix):
             return bound
         margin *= 4

@@ -64,12 +64,11 @@ def _on_axis(common: Any) -> int:
     zeros = next(i for i, c in enumerate(coefficients) if c != 0)
     # What is left is even: a polynomial in y = -x², whose roots y > 0 are pairs on the axis.
     squares = coefficients[zeros::2]
-    even = fmpz_poly([(-1) ** i * c for i, c in enumerate(squares)])
+    even: Any = fmpz_poly([(-1) ** i * c for i, c in enumerate(squares)])
     if even.degree() < 1:
         return zeros
-    return zeros + sum(
-        2 * count for value, count in even.complex_roots() if value.imag == 0 and value.real > 0
-    )
+    roots: list[tuple[Any, int]] = list(even.complex_roots())
+    return zeros + sum(2 * count for value, count in roots if value.imag == 0 and value.real > 0)
 
 
 def rank(matrix: Fractions) -> int:

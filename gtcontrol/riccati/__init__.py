@@ -6,15 +6,25 @@ the package, so they do not import the vector field.
 
 from __future__ import annotations
 
+from .bernoulli import Attractor, AttractorKind, attractor
 from .crossing import blow_up
+from .equilibria import Equilibria, Equilibrium, equilibria
 from .flow import transition
+from .solution import factor_at
 from .status import Crossing, CrossingStatus
 from .terms import quadratic_term, scalar_values
 
 __all__ = [
+    "Attractor",
+    "AttractorKind",
     "Crossing",
     "CrossingStatus",
+    "Equilibria",
+    "Equilibrium",
+    "attractor",
     "blow_up",
+    "equilibria",
+    "factor_at",
     "quadratic_term",
     "scalar_values",
     "transition",

@@ -57,7 +57,7 @@ class Equilibrium:
     @property
     def rank(self) -> int:
         """Rank of S."""
-        return self.factor.shape[1]
+        return int(self.factor.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

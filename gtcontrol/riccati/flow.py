@@ -6,7 +6,7 @@ With Φ(t) = e^{At}, G(t) = ∫₀ᵗ Φᵀ K Φ and S₀ = L Lᵀ (L of full co
 
 (Differentiate the formula.  At T* take x in ker(I - C): xᵀ(I - C(t))x → 0 while |Φ L x| stays
 positive, so λ_max S → ∞.)  Past T* the formula may return a positive definite matrix again,
-which is no solution: :func:`covariance` therefore refuses such times.
+which is no solution: :func:`.solution.factor_at` therefore refuses such times.
 
 Φ and G come from their Taylor series on a short step and from the doubling
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import numpy as np
 from scipy.linalg import schur, solve_continuous_lyapunov, solve_sylvester
@@ -155,5 +156,5 @@ def _gramian(A: Array, C: Array) -> Array:
     return _half(solve_continuous_lyapunov(A.T, -C))
 
 
-def _half(X: Array) -> Array:
-    return np.asarray(0.5 * (X + X.T))
+def _half(X: Any) -> Array:
+    return np.asarray(0.5 * (X + X.T), dtype=np.float64)

@@ -103,10 +103,12 @@ class _March:
         return b
 
     def ahead(self, h: float) -> tuple[Array, Array]:
+        """Y and C a step later."""
         with np.errstate(over="ignore", invalid="ignore"):
             return self.flow.advance(self.Y, self.C, h)
 
     def take(self, h: float, Y: Array, C: Array) -> None:
+        """Go there."""
         self.time += h
         self.Y, self.C = Y, C
 
@@ -152,9 +154,9 @@ def follow(
                 h, streak = 2 * h, 0
             continue
         streak = 0
-        if _top(C) >= 1 and (march.nu == 0 or np.all(np.isfinite(C))):
-            if (made := _approach(march, h, steps)) is not None:
-                return made
+        crossed = _top(C) >= 1 and (march.nu == 0 or bool(np.all(np.isfinite(C))))
+        if crossed and (made := _approach(march, h, steps)) is not None:
+            return made
         h *= 0.5
         if h < 1e-8 * max(march.time, 1 / scale) or march.time + h == march.time:
             if _top(march.C) < 0.5:

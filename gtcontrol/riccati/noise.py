@@ -50,14 +50,16 @@ class _Hamiltonian:
 
     @classmethod
     def of(cls, system: System, noise: Array) -> _Hamiltonian:
+        """Bound Q, (A + Aᵀ)/2 and K with proof."""
         A, K = system.ball_pair()
         Q = balls.balls(noise)
         matrix = balls.stacked([[-A.transpose(), -K], [Q, A]])
         symmetric = (A + A.transpose()) / balls.ball(2)
         bounds = [max(eigenvalue_bound(x), 0.0) for x in (Q, symmetric, K)]
-        return cls(matrix, *bounds)
+        return cls(matrix, bounds[0], bounds[1], bounds[2])
 
     def moved(self, pair: Balls, h: float) -> Balls:
+        """Return [X; Y] a step later."""
         found = self._made.get(h)
         if found is None:
             found = (self.matrix * balls.ball(h)).exp()
@@ -81,7 +83,7 @@ class _Hamiltonian:
         """Whether a bounded step h from λ_max(S) <= y is proved."""
         M = balls.ball(self.ceiling(y))
         speed = balls.ball(self.q) + M * balls.ball(2 * self.mu) + M * M * balls.ball(self.kappa)
-        return bool(speed * balls.ball(h) <= M - balls.ball(y)) and bool(M > balls.ball(y))
+        return bool(speed * balls.ball(h) <= M - balls.ball(y)) and bool(balls.ball(y) < M)
 
 
 @dataclass(frozen=True)
@@ -201,14 +203,16 @@ def locate_with_noise(system: System, factor: Array, noise: Array) -> Crossing:
     for evidence in candidates:
         if noisy_for_ever(system, noise, factor, evidence):
             return Crossing(CrossingStatus.NEVER, math.inf, math.inf, math.inf, True, evidence)
-    lower, estimate, evidence = 0.0, math.nan, Evidence(*none)
-    for bits in LADDER[:3]:
+    with balls.precision(LADDER[0]):
+        made = _search(system, factor, noise)
+    for bits in LADDER[1:3]:
+        if made.status is CrossingStatus.BLOWS_UP or made.evidence is None:
+            break
+        if len(made.evidence.steps) == MOST_STEPS:  # more bits make no longer steps
+            break
         with balls.precision(bits):
             made = _search(system, factor, noise)
-        if made.status is CrossingStatus.BLOWS_UP or bits == LADDER[2]:
-            return made
-        lower, estimate, evidence = made.lower, made.estimate, made.evidence or evidence
-    return Crossing(CrossingStatus.NOT_BEFORE, lower, math.inf, estimate, True, evidence)
+    return made
 
 
 def _search(system: System, factor: Array, noise: Array) -> Crossing:

@@ -50,7 +50,7 @@ class System:
         return cls(A, ((np.eye(len(A)), 0.5 * K, None),))
 
     @cached_property
-    def K(self) -> Array:
+    def K(self) -> Array:  # noqa: N802 - the name of the field
         """K in floats."""
         return terms.quadratic_term(self.heads)
 
@@ -59,12 +59,12 @@ class System:
         return balls.balls(self.A), terms.quadratic_balls(self.heads)
 
     @cached_property
-    def exact_K(self) -> Fractions:
+    def exact_K(self) -> Fractions:  # noqa: N802
         """K as fractions."""
         return terms.exact_term(self.heads)
 
     @cached_property
-    def exact_A(self) -> Fractions:
+    def exact_A(self) -> Fractions:  # noqa: N802
         """A as fractions."""
         return fractions.fractions(self.A)
 
@@ -106,4 +106,4 @@ class System:
         if not np.any(self.A):
             return np.zeros(len(self.A))
         _, (scale, _) = matrix_balance(self.A, permute=False, separate=True)
-        return np.round(np.log2(scale))
+        return np.asarray(np.round(np.log2(scale)), dtype=np.float64)

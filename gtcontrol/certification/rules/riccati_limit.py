@@ -1,26 +1,27 @@
 """V = v I, K <= 0: what the covariance converges to, of which rank, how fast, and from where.
 
-Let R^d = U ⊕ W be invariant under A, dim U = p, Re λ >= α > 0 on U, Re λ <= β < α on W; Λ = A on U, and
-X > 0 with Λᵀ X + X Λ = -K_U.  Write L = U L₁ + W L₂, Φ L = U Y₁ + W Y₂.
+Let R^d = U ⊕ W be invariant under A, dim U = p, Re λ >= α > 0 on U, Re λ <= β < α on W; Λ = A on U,
+and X > 0 with Λᵀ X + X Λ = -K_U.  Write L = U L₁ + W L₂, Φ L = U Y₁ + W Y₂.
 
 Rank r = p, L₁ invertible.  Z = Y₂ Y₁⁻¹ = O(e^{-(α-β)t}), and N = Y₁⁻ᵀ(I - C)Y₁⁻¹ obeys
 N' = -Λᵀ N - N Λ - [I; Z]ᵀ K [I; Z], so N → X with the smaller of the rates 2α and α - β, and
 S = [I; Z] N⁻¹ [I; Z]ᵀ → U X⁻¹ Uᵀ = S*.
 
-Rank r > p, L₁ of rank p, β < 0.  With columns turned so that L₁ = [M 0], the blocks of the new I - C
-are: the first, which behaves as above; the last, which is at least I and converges; and between them
-Y₁⁻ᵀ(I - C)₁₂ = O(e^{-min(α, -β)t}).  Inverting, S → S* with the rate 2 min(α, -β).  (p = 0: S <= Y Yᵀ.)
+Rank r > p, L₁ of rank p, β < 0.  With columns turned so that L₁ = [M 0], the blocks of the new
+I - C are: the first, which behaves as above; the last, which is at least I and converges; and
+between them Y₁⁻ᵀ(I - C)₁₂ = O(e^{-min(α, -β)t}).  Inverting, S → S* with the rate 2 min(α, -β).
+(p = 0: S <= Y Yᵀ.)
 
-Rank r > p, L₁ of rank p, K < 0, W holding eigenvalues on the axis and none to its right.  S <= W(t),
-where W⁻¹ = ∫₀ᵗ e^{-Aᵀs}|K|e^{-As} ds grows to X on U and diverges off it, so W(t) → S*; and S is at
-least the solution from the part of rank p of the start, which converges to S*.  No rate.
+Rank r > p, L₁ of rank p, K < 0, no eigenvalue on W right of the axis.  S <= W(t), where
+W⁻¹ = ∫₀ᵗ e^{-Aᵀs}|K|e^{-As} ds grows to X on U and diverges off it, so W(t) → S*; and S is at least
+the solution from a part of rank p of the start, which converges to S*.  No rate.
 
 The rates hold up to a factor that is polynomial in t, hence for every smaller rate.
 
 Enclosures.  In the basis T = [U₀ W₀] of floats, T⁻¹AT = [[A₁, E₁], [E₂, A₂]] with A₁ + A₁ᵀ >= 2α₀,
-A₂ + A₂ᵀ <= 2β₀: the Sylvester operators have inverses of norm at most 1/(α₀ - β₀), so that Brouwer's
-theorem gives U = U₀ + W₀Ξ and W = W₀ + U₀Θ with |Ξ| <= 2|E₂|/(α₀ - β₀), |Θ| <= 2|E₁|/(α₀ - β₀); and X
-differs from X₀ by at most the residual of X₀ over 2α.
+A₂ + A₂ᵀ <= 2β₀: the Sylvester operators have inverses of norm at most 1/(α₀ - β₀), so that
+Brouwer's theorem gives U = U₀ + W₀Ξ and W = W₀ + U₀Θ with |Ξ| <= 2|E₂|/(α₀ - β₀) and
+|Θ| <= 2|E₁|/(α₀ - β₀); and X differs from X₀ by at most the residual of X₀ over 2α.
 """
 
 from __future__ import annotations
@@ -229,12 +230,8 @@ class Limit(Rule):
         elif r == d:
             scope, where = Scope.SOME_STARTS, "From every start of full rank"
         else:
-            scope, where = (
-                Scope.SOME_STARTS,
-                (
-                    f"From every start of rank {r} with a part in each of the {p} dominant modes of A"
-                ),
-            )
+            part = f"with a part in each of the {p} dominant modes of A"
+            scope, where = Scope.SOME_STARTS, f"From every start of rank {r} {part}"
         speed = f"at any exponential rate below {rate:.10g}" if rate > 0 else "without a rate"
         kept = f"a limit of rank {p}" if p else "0"
         lost = " (rank is lost)" if p < r else ""

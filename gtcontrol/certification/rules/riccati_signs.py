@@ -3,12 +3,13 @@
 K <= 0: I - C(t) >= I, so no start blows up.
 
 K >= 0, (A, K) observable, Re λ(A) >= 0: every start but 0 blows up.  For w ≠ 0 the output
-K^{1/2} e^{At} w is a nonzero sum of terms t^j e^{λt} with Re λ >= 0, which is not square integrable,
-so wᵀ G(t) w → ∞, and λ_max C passes 1 whatever L ≠ 0.
+K^{1/2} e^{At} w is a nonzero sum of terms t^j e^{λt} with Re λ >= 0, which is not square
+integrable, so wᵀ G(t) w → ∞, and λ_max C passes 1 whatever L ≠ 0.
 
 K > 0, A Hurwitz: X = G(∞) solves Aᵀ X + X A = -K, and C increases to Lᵀ X L, strictly below it.  So
-S → 0 if λ_max(S₀ X) < 1 and S blows up if λ_max(S₀ X) > 1.  An approximation X₀ whose residual R lies
-between -εK and εK satisfies X₀/(1 + ε) <= X <= X₀/(1 - ε), because X₀ - X is the integral of Φᵀ R Φ.
+S → 0 if λ_max(S₀ X) < 1 and S blows up if λ_max(S₀ X) > 1.  An approximation X₀ whose residual R
+lies between -εK and εK satisfies X₀/(1 + ε) <= X <= X₀/(1 - ε), because X₀ - X is the negative of
+the integral of Φᵀ R Φ.
 
 K <= 0, (A, K) observable, Re λ(A) <= 0: S → 0 from every start.  S(t) <= W(t), where
 W⁻¹ = ∫₀ᵗ e^{-Aᵀs}|K|e^{-As} ds is the limit of infinite starts, and that integral diverges on every
@@ -180,7 +181,7 @@ class Threshold(Rule):
         size = float(np.linalg.eigvalsh(claim.arrays["gramian"])[-1])
         text = (
             "All modes of A decay and K = Σ v_h (B_h + B_hᵀ) is positive definite: starts with "
-            "λ_max(S₀ X) < 1 tend to 0, and starts with λ_max(S₀ X) > 1 blow up, where AᵀX + XA = -K "
+            "λ_max(S₀ X) < 1 tend to 0, those with λ_max(S₀ X) > 1 blow up, where AᵀX + XA = -K "
             f"(λ_max(X) = {size:.10g}; X is known to a relative error of "
             f"{claim.numbers['error']:.2g})."
         )

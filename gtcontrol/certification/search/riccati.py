@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_continuous_lyapunov
@@ -68,8 +69,7 @@ def _signs(system: System, *, falls: bool, rises: bool, definite: bool) -> Itera
     if falls and not spectrum.unstable and not rises:
         yield Claim("riccati-fades", arrays=_side(system.A, -1))
     if rises and definite and spectrum.stable == d:
-        X = solve_continuous_lyapunov(system.A.T, -system.K)
-        X = 0.5 * (X + X.T)
+        X = _symmetric(solve_continuous_lyapunov(system.A.T, -system.K))
         left = system.A.T @ X
         rest = np.linalg.norm(left + left.T + system.K, 2)
         lowest = float(np.linalg.eigvalsh(system.K)[0])
@@ -86,7 +86,7 @@ def _side(A: Array, sign: int) -> dict[str, Array]:
         P = solve_continuous_lyapunov(A.T, sign * np.eye(len(A)))
     except np.linalg.LinAlgError:  # eigenvalues on the axis: there is no such P
         return {}
-    return {"bound": 0.5 * (P + P.T)}
+    return {"bound": _symmetric(P)}
 
 
 def _timed(system: System, crossing: Crossing) -> Iterator[Claim]:
@@ -224,3 +224,7 @@ def _spread(A: Array, U: Array, sign: int) -> Array:
     H = solve_continuous_lyapunov(shifted.T, np.eye(len(inner)))
     root, vectors = np.linalg.eigh(0.5 * (H + H.T))
     return np.asarray(U @ (vectors / np.sqrt(np.maximum(root, 1e-300))))
+
+
+def _symmetric(X: Any) -> Array:
+    return np.asarray(0.5 * (X + X.T), dtype=np.float64)
