@@ -7,7 +7,7 @@ The precision is a setting of the current thread; set it with :func:`precision`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,8 +25,11 @@ __all__ = [
     "columns",
     "diagonal",
     "exponential",
+    "beside",
+    "column",
     "from_fractions",
     "identity",
+    "inverse",
     "largest_eigenvalue_bound",
     "middle",
     "neighbourhood",
@@ -37,6 +40,7 @@ __all__ = [
     "stacked",
     "turn",
     "zeros",
+    "table",
 ]
 
 # FLINT has no stubs.
@@ -206,3 +210,27 @@ def largest_eigenvalue_bound(matrix: Balls) -> float:
             return bound
         margin *= 4
     return math.inf
+
+
+def table(rows: Sequence[Sequence[Ball]]) -> Balls:
+    """Matrix of given balls, row by row."""
+    return arb_mat([list(row) for row in rows]) if rows else arb_mat(0, 0)
+
+
+def column(entries: Sequence[Ball]) -> Balls:
+    """Column of given balls."""
+    return arb_mat([[x] for x in entries]) if entries else arb_mat(0, 1)
+
+
+def beside(columns: Sequence[Balls]) -> Balls:
+    """Matrix of given columns, side by side."""
+    parts = [x.entries() for x in columns]
+    return arb_mat([list(row) for row in zip(*parts, strict=True)])
+
+
+def inverse(matrix: Balls) -> Balls | None:
+    """Inverse of every matrix in the balls; None if one of them may be singular."""
+    try:
+        return matrix.inv()
+    except ZeroDivisionError:
+        return None
