@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .certification.bracket.run import blow_up as blow_up
     from .certification.run import certify as certify
     from .certification.verification import Verification as Verification, verify as verify
     from .errors import GtcontrolError as GtcontrolError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         KineticEnergy as KineticEnergy,
         MinimumTime as MinimumTime,
     )
+    from .results.blow_up import BlowUp as BlowUp
     from .results.certificate import Certificate as Certificate
     from .results.claims import Claim as Claim
     from .results.reachability import Reachability as Reachability
@@ -44,6 +46,7 @@ __version__ = "0.1.0"
 
 #: Public name -> module that defines it.
 _HOMES = {
+    "BlowUp": "results.blow_up",
     "Bounds": "problem.bounds",
     "Certificate": "results.certificate",
     "Claim": "results.claims",
@@ -63,6 +66,7 @@ _HOMES = {
     "Trajectory": "results.trajectory",
     "Verdict": "status",
     "Verification": "certification.verification",
+    "blow_up": "certification.bracket.run",
     "certify": "certification.run",
     "check_tokens": "validation.tokens",
     "load": "results.storage",

@@ -28,7 +28,16 @@ from flint import arb, arb_mat
 
 from . import balls
 
-__all__ = ["Expansion", "QuadraticFlow", "Tube", "advance", "expand", "norm", "spectral_norm", "step_size"]
+__all__ = [
+    "Expansion",
+    "QuadraticFlow",
+    "Tube",
+    "advance",
+    "expand",
+    "norm",
+    "spectral_norm",
+    "step_size",
+]
 
 # FLINT has no stubs.
 Ball = Any
@@ -115,17 +124,19 @@ def expand(flow: QuadraticFlow, tube: Tube, order: int) -> Expansion:
 
 
 def step_size(expansion: Expansion, bits: int) -> float:
-    """Step whose last two terms are below 2^-bits of the first; 0 if there is none, inf if any.
+    """Step whose last two terms are below 2^-bits of the first term that is not zero.
 
+    It is 0 if there is none in the range of floats, and inf if any will do.
     A float of few bits.  (Jorba and Zou, "A software package for the numerical integration of
     ODEs by means of high-order Taylor methods", Experimental Mathematics 14, 2005.)
     """
-    first = expansion.sizes[0]
+    sizes, order = expansion.sizes, expansion.order
+    j = next((i for i in range(order - 1) if sizes[i] > 0), 0)
     exponent = math.inf
-    for k in (expansion.order - 1, expansion.order):
-        size = expansion.sizes[k]
-        if size > 0 and first > 0:
-            exponent = min(exponent, (float((first / size).log()) - bits * math.log(2)) / k)
+    for k in (order - 1, order):
+        if sizes[k] > 0 and sizes[j] > 0:
+            ratio = float((sizes[j] / sizes[k]).log()) - bits * math.log(2)
+            exponent = min(exponent, ratio / (k - j))
     if exponent > 700.0:
         return math.inf
     fraction, power = math.frexp(math.exp(exponent)) if exponent > -700.0 else (0.0, 0)

@@ -53,9 +53,7 @@ class CovarianceFlow:
         )
         noise = parameters.noise
         self.noise: Balls | None = (
-            None
-            if noise is None or not np.any(noise)
-            else scale * balls.balls(noise) * scale
+            None if noise is None or not np.any(noise) else scale * balls.balls(noise) * scale
         )
         self.values = [taylor.spectral_norm(V) for V, _ in self.heads]
         self.linear: Ball = 2 * taylor.spectral_norm(self.A)

@@ -5,6 +5,7 @@ Nothing here is trusted; the bounds are built from these floats in balls.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,9 @@ from .rays import symmetric
 from .restart import Eigenvector, Ray
 
 __all__ = ["find_eigenvectors", "find_ray"]
+
+#: Other directions must decay at this part of the rate of the ray at least.
+LEAST_RATE = 1e-4
 
 #: Part of the slowest rate of attraction that the norm of the cone keeps.
 KEPT_RATE = 0.9
@@ -108,10 +112,12 @@ def _frame(x: Array, derivative: Array) -> Ray | None:
     Z = scipy.linalg.null_space(w[None, :])
     J = Z.T @ derivative @ Z - g * np.eye(Z.shape[1])
     slowest = float(np.max(np.linalg.eigvals(J).real))
-    if not slowest < 0:
+    if not slowest < -LEAST_RATE * g:
         return None
     shifted = J - KEPT_RATE * slowest * np.eye(len(J))
-    P = scipy.linalg.solve_continuous_lyapunov(shifted.T, -np.eye(len(J)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the cone is proved, or not, whatever SciPy thinks
+        P = scipy.linalg.solve_continuous_lyapunov(shifted.T, -np.eye(len(J)))
     C = np.linalg.cholesky(0.5 * (P + P.T) / np.linalg.norm(P)).T
     return Ray(x, w, scipy.linalg.solve_triangular(C, Z.T, trans="T").T)
 
@@ -126,27 +132,24 @@ def find_eigenvectors(parameters: Parameters, guess: Array) -> tuple[Eigenvector
         Direction of the covariance near the blow-up: of an eigenspace its main part is taken.
     """
     values = [V for V, _, _ in parameters.heads]
-    mixed = sum(
-        ((1.0 + 0.37 * h) * V for h, V in enumerate(values)), np.zeros_like(parameters.A)
-    )
+    mixed = sum(((1.0 + 0.37 * h) * V for h, V in enumerate(values)), np.zeros_like(parameters.A))
     size = float(np.linalg.norm(mixed))
     if not 0 < size < np.inf:
         return ()
-    found, seen = [], []
+    found: list[Eigenvector] = []
+    seen: list[complex] = []
     for value in np.linalg.eigvals(mixed / size):
         near = [abs(value - other) < COINCIDENCE for other in seen]
         if value.imag < 0 or any(near):
             continue
-        seen.append(value)
+        seen.append(complex(value))
         made = _eigenvector(values, mixed / size, complex(value), guess)
         if _is_positive(parameters, made):
             found.append(made)
     return tuple(found)
 
 
-def _eigenvector(
-    heads: list[Array], mixed: Array, value: complex, guess: Array
-) -> Eigenvector:
+def _eigenvector(heads: list[Array], mixed: Array, value: complex, guess: Array) -> Eigenvector:
     _, sigma, right = np.linalg.svd(mixed.T - value * np.eye(len(mixed)))
     count = max(1, int(np.count_nonzero(sigma < COINCIDENCE)))
     space = right[-count:].conj().T

@@ -20,8 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ..._check import Array
 from ...arithmetic import balls
 from ...arithmetic.eigenvectors import enclosed_left_eigenpair, is_left_eigenvector
@@ -137,12 +135,16 @@ def time_from_below(flow: CovarianceFlow, covariance: Balls) -> Ball | None:
     covariance : ball matrix
         In the coordinates of the flow.
     """
-    y = covariance.trace()
+    zero, c, y = balls.ball(0.0), flow.quadratic, covariance.trace()
     growth = balls.ball(balls.largest_eigenvalue_bound(flow.A + flow.A.transpose()))
-    if flow.noise is not None:
-        growth = growth.max(balls.ball(0.0)) + flow.noise.trace() / y
-    largest = balls.ball(balls.above(y)) if np.isfinite(balls.above(y)) else y
-    if not flow.quadratic > 0 or flow.quadratic * largest + growth <= 0:
+    if not c > 0:
         return None
-    made = riccati_time(flow.quadratic, growth, y)
-    return balls.ball(0.0) if made is None else made
+    if flow.noise is None:
+        if c * y + growth <= 0:  # then y decreases for ever
+            return None
+        return riccati_time(c, growth, y) or zero
+    # While y is below sqrt(tr Q/c), it grows no faster than there; above, tr Q <= y sqrt(c tr Q).
+    source = flow.noise.trace()
+    level, growth = (source / c).sqrt().max(y), growth.max(zero)
+    before = (level - y).max(zero) / (source + growth * level + c * level**2)
+    return before + (riccati_time(c, growth + source / level, level) or zero)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...errors import ResultFileInvalid
 from .base import Rule
+from .blow_up_bracket import BlowUpBracketRule
 from .integration import IntegrationRule
 from .riccati_bound import UltimateBound
 from .riccati_limit import Limit
@@ -27,6 +28,7 @@ _ALL: tuple[Rule, ...] = (
     Threshold(),
     UltimateBound(),
     Limit(),
+    BlowUpBracketRule(),
 )
 
 #: Every rule by its name.

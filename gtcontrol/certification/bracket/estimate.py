@@ -1,0 +1,106 @@
+"""The blow-up time in floats, by integration in pieces."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._check import Array
+from ...field import generator
+from ...gaussian import Gaussian, norm
+from ...parameters import Parameters
+from ...simulation.run import simulate
+from ...status import Status
+
+__all__ = ["Estimate", "estimate_blow_up"]
+
+#: Pieces of integration, each twice as long as the one before, and bound on all their steps.
+PIECES = 16
+MOST_STEPS = 5_000
+
+#: The covariance is at rest when it changes, in one unit of its own time, by less than this.
+AT_REST = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What integration in floats saw.
+
+    Attributes
+    ----------
+    time : float
+        Blow-up time, inf if none was seen.
+    reached : float
+        Time up to which was integrated.
+    direction : (d, d) array or None
+        Covariance near the blow-up, divided by its trace.
+    """
+
+    time: float
+    reached: float
+    direction: Array | None = None
+
+
+def estimate_blow_up(
+    parameters: Parameters, factor: Array, horizon: float | None = None
+) -> Estimate:
+    """Integrate to a horizon, or in pieces from the natural time scale on.
+
+    The mean plays no part in the covariance, so it is held at zero.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    factor : (d, r) array
+    horizon : float, optional
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If the integration was interrupted.
+    """
+    p, d = parameters, parameters.dim
+    still = Parameters.trusted(p.A, p.B, p.V, np.zeros(d), p.noise)
+    law, clock, steps = Gaussian.trusted(np.zeros(d), factor), 0.0, 0
+    span = 4.0 / _speed(still, law) if horizon is None else horizon
+    for _ in range(PIECES if horizon is None else 1):
+        if not 0 < span < math.inf or steps >= MOST_STEPS:
+            break
+        path = simulate(law, still, span, max_steps=MOST_STEPS - steps)
+        if path.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        law, steps = path.final, steps + path.steps
+        if path.status is Status.BLOW_UP:
+            L = law.factor / norm(law.factor)
+            return Estimate(clock + path.blow_up_time, clock + float(path.times[-1]), L @ L.T)
+        clock += float(path.times[-1])
+        if path.status is not Status.SUCCESS:
+            break
+        if _at_rest(still, law):
+            break
+        span = max(2.0 * span, 4.0 / _speed(still, law))
+    return Estimate(math.inf, clock)
+
+
+def _at_rest(p: Parameters, law: Gaussian) -> bool:
+    """Whether the covariance hardly changes; if it vanished, only noise could revive it."""
+    S = law.covariance
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        M = generator(S, p.A, p.heads)
+        change = M @ S + S @ M.T
+        if p.noise is not None:
+            change = change + p.noise
+        pace = float(np.linalg.norm(p.A)) + float(np.linalg.norm(M - p.A))
+        return float(np.linalg.norm(change)) <= AT_REST * pace * float(np.linalg.norm(S))
+
+
+def _speed(p: Parameters, law: Gaussian) -> float:
+    """Size of the generator, in units of 1/time."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        linear = float(np.linalg.norm(p.A))
+        quadratic = sum(float(np.linalg.norm(V) * np.linalg.norm(B)) for V, B, _ in p.heads)
+        noise = 0.0 if p.noise is None else float(np.trace(p.noise))
+        # With noise alone, the time after which it makes attention as fast.
+        return linear + quadratic * law.trace + math.sqrt(quadratic * noise) or 1.0

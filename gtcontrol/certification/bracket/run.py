@@ -1,0 +1,150 @@
+"""The blow-up time of a start: `blow_up`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ... import _check
+from ..._check import Array
+from ..._threads import single_threaded
+from ...arithmetic import balls
+from ...errors import InvalidShape
+from ...gaussian import Gaussian
+from ...parameters import Parameters
+from ...progress import Progress, silent
+from ...results.blow_up import BlowUp, BlowUpStatus
+from .covariance import CovarianceFlow
+from .estimate import Estimate, estimate_blow_up
+from .plan import LARGEST_DIM, Bracket
+from .pursuit import draft, pursue
+from .reduction import reduced
+from .spectral import time_from_below
+
+__all__ = ["blow_up"]
+
+#: Bits of the bound that needs no integration.
+BITS = 128
+
+#: Relative width below which the middle of a bracket is better than the integration in floats.
+NARROW = 1e-10
+
+
+@single_threaded
+def blow_up(
+    parameters: Parameters,
+    start: Gaussian,
+    *,
+    horizon: float | None = None,
+    precise: bool = True,
+    progress: Progress = silent,
+) -> BlowUp:
+    """Say when the covariance of a start blows up under constant parameters, with proof.
+
+    Integration in double precision looks for a blow-up.  Up to dimension 8 the covariance is then
+    integrated again in ball arithmetic, which encloses it, to a time near the blow-up, from
+    where theorems bound the time that is left from both sides.  The bounds are usually a few
+    floats apart.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Constant parameters of dimension d.
+    start : Gaussian
+        Start of dimension d and any rank.
+    horizon : float, optional
+        Look for a blow-up up to this time only; by default as far as some thousand steps reach.
+    precise : bool
+        Whether to integrate in ball arithmetic; if not, the estimate is all there is.
+    progress : callable, optional
+        Called as ``progress(fraction, text)``.
+
+    Returns
+    -------
+    BlowUp
+        Its status, the proved bounds ``lower`` and ``upper``, the ``estimate``, and ``proved``.
+
+    Raises
+    ------
+    InvalidShape, InvalidNumber
+        If the arguments are of the wrong type, or do not fit.
+
+    Examples
+    --------
+    >>> import gtcontrol as gt
+    >>> p = gt.Parameters(V=[[2.0, 0.0], [0.0, -1.0]], B=[[1.0, 0.0], [0.0, 1.0]])
+    >>> found = gt.blow_up(p, gt.Gaussian.from_covariance([0, 0], [[1, 0], [0, 1]]))
+    >>> found.status.name, found.proved, round(found.estimate, 12)
+    ('BLOWS_UP', True, 0.25)
+    """
+    if not isinstance(parameters, Parameters):
+        raise InvalidShape(
+            f"`parameters` must be constant Parameters, not {type(parameters).__name__}."
+        )
+    if not isinstance(start, Gaussian):
+        raise InvalidShape(f"`start` must be a Gaussian, not {type(start).__name__}.")
+    if start.dim != parameters.dim:
+        raise InvalidShape(
+            f"`start` has dimension {start.dim}, but `parameters` {parameters.dim}; "
+            "they must agree."
+        )
+    if horizon is not None:
+        horizon = _check.number("horizon", horizon, low=0.0, strict=True)
+    inner, factor = reduced(parameters, start.factor)
+    exact = inner.dim <= LARGEST_DIM
+    lower = _bound_from_below(inner, factor) if exact else _no_attention(inner)
+    if lower == math.inf:
+        reason = "attention is too weak for the start, or absent, at all times"
+        return BlowUp(BlowUpStatus.NEVER, lower, lower, lower, proved=True, reason=reason)
+    progress(0.1, "integrating")
+    seen = estimate_blow_up(inner, factor, horizon)
+    if seen.direction is None:
+        reason = f"integration in double precision saw no blow-up up to t = {seen.reached:.6g}"
+        return BlowUp(BlowUpStatus.UNDECIDED, lower, math.inf, math.inf, False, reason)
+    if not precise or not exact:
+        reason = f"integration in balls is limited to dimension {LARGEST_DIM}"
+        if exact:
+            reason = "a proof was not asked for"
+        return BlowUp(BlowUpStatus.BLOWS_UP, lower, math.inf, seen.time, False, reason)
+    return _bracket(inner, factor, seen, lower, progress)
+
+
+def _bracket(
+    parameters: Parameters, factor: Array, seen: Estimate, lower: float, progress: Progress
+) -> BlowUp:
+    """Integrate in balls towards a blow-up that was seen."""
+
+    def tell(part: float) -> None:
+        progress(0.2 + 0.8 * part, "integrating in balls")
+
+    plan = draft(parameters, factor, seen)
+    found = pursue(parameters, factor, plan, seen.time, tell)
+    bracket = Bracket(lower, math.inf) if found is None else found[1]
+    if bracket.proved:
+        estimate = min(max(seen.time, bracket.lower), bracket.upper)
+        if bracket.width < NARROW:
+            estimate = 0.5 * bracket.lower + 0.5 * bracket.upper
+        reason = "integration in balls, and bounds on the time that is left"
+        return BlowUp(BlowUpStatus.BLOWS_UP, bracket.lower, bracket.upper, estimate, True, reason)
+    reason = "no theorem that is tried here proves the blow-up that integration sees"
+    if found is None:
+        reason = "balls could not enclose the covariance up to the blow-up"
+    lower = max(lower, bracket.lower)
+    return BlowUp(BlowUpStatus.BLOWS_UP, lower, math.inf, seen.time, False, reason)
+
+
+def _bound_from_below(parameters: Parameters, factor: Array) -> float:
+    """Bound on the blow-up time from the sizes of the matrices; inf if there is no blow-up."""
+    if not factor.shape[1] and not (parameters.noise is not None and np.any(parameters.noise)):
+        return math.inf
+    with balls.precision(BITS):
+        flow = CovarianceFlow(parameters, np.ones(parameters.dim))
+        time = time_from_below(flow, flow.covariance(factor))
+        return math.inf if time is None else max(0.0, balls.below(time))
+
+
+def _no_attention(parameters: Parameters) -> float:
+    """Lower bound in large dimension: inf without attention, else 0."""
+    idle = all(not (np.any(V) and np.any(B)) for V, B, _ in parameters.heads)
+    return math.inf if idle else 0.0
