@@ -28,6 +28,7 @@ __all__ = [
     "beside",
     "column",
     "from_fractions",
+    "half_pi",
     "identity",
     "inverse",
     "largest_eigenvalue_bound",
@@ -234,3 +235,6 @@ def inverse(matrix: Balls) -> Balls | None:
         return matrix.inv()
     except ZeroDivisionError:
         return None
+def half_pi() -> Ball:
+    """Enclose π/2."""
+    return arb.pi() / 2

@@ -1,0 +1,234 @@
+"""Left eigenpairs that are proved to exist near an approximation, and spectra in a half-plane.
+
+The equations ``wᵀV = λ wᵀ, w_k = 1`` have the Jacobian ``J = [[Vᵀ - λ, -w], [e_kᵀ, 0]]`` and one
+quadratic term, -δλ δw.  With an approximate inverse R of J and, in the maximum norm,
+``η >= ‖R f‖, e >= ‖I - R J‖``, the map ``δ -> δ - R f(x + δ)`` takes the ball of radius r into itself
+and contracts if ``η + e r + ‖R‖ r² <= r`` and ``e + 2‖R‖ r < 1`` (Newton-Kantorovich): it holds exactly
+one eigenpair.  For a real approximation that pair is real, since its conjugate lies there too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from flint import acb, acb_mat, arb, arb_mat, ctx
+from numpy.typing import NDArray
+
+from .._check import Array
+from . import balls, certain, floats
+from .balls import Ball
+from .certain import SMALL, Certain
+from .floats import UNIT, UP, Enclosure
+
+__all__ = ["Eigenpair", "antistable", "exact_left_eigenpair", "left_eigenpair"]
+
+Vector = NDArray[Any]
+
+#: An enclosure agrees with an approximation if it lies within this distance, relative.
+AGREEMENT = 2.0**-30
+
+
+@dataclass(frozen=True)
+class Eigenpair:
+    """Eigenvalue α + iω and left eigenvector p + iq, each enclosed; one entry of p + iq is 1.
+
+    Attributes
+    ----------
+    real, imaginary : ball
+        α and ω; ω is exactly zero for a real pair.
+    p, q : (d, 1) certain matrices
+    """
+
+    real: Ball
+    imaginary: Ball
+    p: Certain
+    q: Certain
+
+    @property
+    def is_real(self) -> bool:
+        """Whether eigenvalue and eigenvector are real."""
+        return bool(self.imaginary == 0) and self.q.vanishes
+
+
+def antistable(matrix: Certain, metric: Certain) -> bool:
+    """Whether all eigenvalues of V are proved to have positive real part.
+
+    Lyapunov: so it is if W > 0 and WV + VᵀW > 0.
+
+    Parameters
+    ----------
+    matrix, metric : (d, d) certain matrices
+        V and a symmetric W, for instance an approximate solution of WV + VᵀW = I.
+    """
+    product = metric @ matrix
+    return metric.positive_definite() and (product + product.T).positive_definite()
+
+
+def exact_left_eigenpair(
+    matrices: Sequence[Array], value: complex, vector: Vector
+) -> Eigenpair | None:
+    """Eigenpair of a sum of matrices if the floats given are one exactly, else None.
+
+    Only orders for which entries are balls are tried; the sums are then free of rounding if they
+    fit the precision, and otherwise nothing is proved.
+    """
+    n = len(vector)
+    if n > SMALL:
+        return None
+    V = certain.total(matrices)
+    p, q = (certain.enclose(np.ascontiguousarray(x)) for x in (vector.real, vector.imag))
+    alpha, omega = arb(value.real), arb(value.imag)
+    first = V.T @ p - p.times(alpha) + q.times(omega)
+    second = V.T @ q - q.times(alpha) - p.times(omega)
+    if not (first.vanishes and second.vanishes):
+        return None
+    return Eigenpair(alpha, omega, p, q)
+
+
+def left_eigenpair(matrix: Certain, value: complex, vector: Vector) -> Eigenpair | None:
+    """Prove that there is a left eigenpair at an approximation, and enclose it.
+
+    Parameters
+    ----------
+    matrix : (d, d) certain matrix
+    value : complex
+        Approximate eigenvalue; a real pair is asked for by an imaginary part of zero.
+    vector : (d,) array, real or complex
+        Approximate left eigenvector whose largest entry is 1.
+
+    Returns
+    -------
+    Eigenpair or None
+        None if no pair is isolated, or if it does not agree with the approximation to nine
+        digits.  Multiple eigenvalues are never isolated; others of the matrix may be multiple.
+    """
+    found = np.flatnonzero(vector == 1.0)
+    if not found.size or not np.all(np.isfinite(vector)) or np.max(np.abs(vector)) > 1.0 + 1e-9:
+        return None
+    k = int(found[0])
+    if value.imag == 0 and not np.any(vector.imag):
+        value, vector = value.real, vector.real
+    size = float(np.max(np.abs(matrix.middle), initial=0.0))
+    if not size > 0:
+        return None
+    unit = float(np.ldexp(1.0, np.frexp(size)[1]))
+    scaled = matrix.times(arb(1.0 / unit))
+    isolate = _isolate_balls if len(vector) <= SMALL else _isolate_floats
+    pair = isolate(scaled, value / unit, vector, k)
+    if pair is None:
+        return None
+    return Eigenpair(unit * pair.real, unit * pair.imaginary, pair.p, pair.q)
+
+
+def _isolate_balls(matrix: Any, value: complex, vector: Vector, k: int) -> Eigenpair | None:
+    n = len(vector)
+    V = acb_mat(matrix.T.value)
+    real = not np.iscomplexobj(vector)
+    w = acb_mat([[acb(x)] if real else [acb(x.real, x.imag)] for x in vector.tolist()])
+    lam = acb(value) if real else acb(value.real, value.imag)
+    start_w, start = w, lam
+    try:
+        for _ in range(8):
+            step = _jacobian(V, w, lam, k).solve(_residual(V, w, lam)).mid()
+            w = (w - acb_mat([[step[i, 0]] for i in range(n)])).mid()
+            w[k, 0], lam = acb(1), (lam - step[n, 0]).mid()
+        inverse = _jacobian(V, w, lam, k).inv().mid()
+    except ZeroDivisionError:
+        return None
+    unit = acb_mat([[int(i == j) for j in range(n + 1)] for i in range(n + 1)])
+    eta = _largest(inverse * _residual(V, w, lam))
+    defect = _largest(unit - inverse * _jacobian(V, w, lam, k))
+    radius = 2 * eta + arb(2) ** (-ctx.prec)
+    if not _contracts(eta, defect, _largest(inverse), radius):
+        return None
+    spread = arb(0, radius.upper())
+    moved = max(balls.above(abs(w[i, 0] - start_w[i, 0])) for i in range(n))
+    moved = max(moved, balls.above(abs(lam - start)))
+    if not moved + balls.above(radius) <= AGREEMENT:
+        return None
+    # The entry w_k is exactly one.
+    p = arb_mat([[w[i, 0].real + (spread if i != k else 0)] for i in range(n)])
+    q = arb_mat([[arb(0) if real or i == k else w[i, 0].imag + spread] for i in range(n)])
+    omega = arb(0) if real else lam.imag + spread
+    return Eigenpair(lam.real + spread, omega, certain.small(p), certain.small(q))
+
+
+def _jacobian(V: Any, w: Any, lam: Any, k: int) -> Any:
+    n = V.nrows()
+    rows = [[V[i, j] - (lam if i == j else 0) for j in range(n)] + [-w[i, 0]] for i in range(n)]
+    return acb_mat([*rows, [acb(int(j == k)) for j in range(n + 1)]])
+
+
+def _residual(V: Any, w: Any, lam: Any) -> Any:
+    f = V * w - w * lam
+    return acb_mat([[f[i, 0]] for i in range(w.nrows())] + [[0]])
+
+
+def _largest(matrix: Any) -> Ball:
+    """Largest row sum of sizes."""
+    sums = [sum((abs(x) for x in row), arb(0)) for row in matrix.tolist()]
+    made = sums[0]
+    for other in sums[1:]:
+        made = made.max(other)
+    return made
+
+
+def _contracts(eta: Ball, defect: Ball, inverse: Ball, radius: Ball) -> bool:
+    """Whether Newton's map takes the ball into itself and contracts."""
+    inside = eta + defect * radius + inverse * radius * radius <= radius
+    return bool(inside and defect + 2 * inverse * radius < 1)
+
+
+def _isolate_floats(matrix: Any, value: complex, vector: Vector, k: int) -> Eigenpair | None:
+    V: Enclosure = matrix.T.value
+    n = len(vector)
+    w, lam = np.array(vector), value
+    jacobian = np.zeros((n + 1, n + 1), dtype=w.dtype)
+    for _ in range(2):
+        jacobian[:n, :n] = V.middle
+        jacobian[np.arange(n), np.arange(n)] -= lam
+        jacobian[:n, n], jacobian[n, :], jacobian[n, k] = -w, 0.0, 1.0
+        try:
+            inverse = np.linalg.inv(jacobian)
+        except np.linalg.LinAlgError:
+            return None
+        if not np.all(np.isfinite(inverse)):
+            return None
+        if _ == 0:
+            for _step in range(3):
+                step = inverse[:, :n] @ (V.middle @ w - lam * w)
+                w, lam = w - step[:n], lam - step[n]
+                w[k] = 1.0
+    size, rounding = np.abs(w), 8.0 * (n + 8) * UNIT
+    weight = np.abs(V.middle) @ size + abs(lam) * size
+    error = np.abs(V.middle @ w - lam * w) + rounding * weight + UP * (V.radius @ size)
+    grown = UP * (1.0 + rounding)
+    sizes = np.abs(inverse)
+    eta = grown * float(np.max(sizes[:, :n] @ error)) + 1e-300
+    # |R||J| 1 bounds the rounding of R J in the maximum norm without another product.
+    slack = rounding * (np.abs(jacobian).sum(axis=1) + 1.0)
+    slack[:n] += V.radius.sum(axis=1)
+    rows = np.abs(np.eye(n + 1) - inverse @ jacobian).sum(axis=1) + sizes @ slack
+    defect, norm = grown * float(np.max(rows)), grown * float(np.max(sizes.sum(axis=1)))
+    radius = 2.0 * eta
+    if not _contracts(arb(eta), arb(defect), arb(norm), arb(radius)):
+        return None
+    moved = max(float(np.max(np.abs(w - vector))), abs(lam - value))
+    if not moved + radius <= AGREEMENT:
+        return None
+    return _pair(w, lam, radius, k)
+
+
+def _pair(w: Vector, lam: complex, radius: float, k: int) -> Eigenpair:
+    """Wrap the midpoints and the radius of a pair."""
+    spread = np.full((len(w), 1), radius)
+    spread[k] = 0.0  # that entry is exactly one
+    p = certain.large(Enclosure(np.array(w.real)[:, None], spread))
+    real = not np.iscomplexobj(w)
+    zero = floats.exact(np.zeros((len(w), 1)))
+    q = certain.large(zero if real else Enclosure(np.array(w.imag)[:, None], spread))
+    omega = arb(0) if real else arb(float(np.imag(lam)), radius)
+    return Eigenpair(arb(float(np.real(lam)), radius), omega, p, q)

@@ -1,0 +1,75 @@
+"""Attention as few products V ⊗ B as possible.
+
+The flow depends on the heads only through Σ_h V_h ⊗ B_h, so that heads with the same score matrix are
+one head with the sum of their value matrices, and the other way round.  Sums are left to the
+arithmetic in which they are used, since floats would round them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._check import Array
+from ..arithmetic.certain import Certain, total
+from ..parameters import Parameters
+
+__all__ = ["Head", "merge_heads"]
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """One head (Σ V) ⊗ (Σ B).
+
+    Attributes
+    ----------
+    values, scores : tuples of (d, d) arrays
+        At least one each, none of them zero.
+    """
+
+    values: tuple[Array, ...]
+    scores: tuple[Array, ...]
+
+    def value(self) -> Certain:
+        """Sum V of the value matrices, enclosed."""
+        return total(self.values)
+
+    def score(self) -> Certain:
+        """Sum B of the score matrices, enclosed."""
+        return total(self.scores)
+
+    @property
+    def V(self) -> Array:  # noqa: N802
+        """Sum of the value matrices, rounded, shape (d, d)."""
+        return np.asarray(sum(self.values[1:], self.values[0]))
+
+    @property
+    def B(self) -> Array:  # noqa: N802
+        """Sum of the score matrices, rounded, shape (d, d)."""
+        return np.asarray(sum(self.scores[1:], self.scores[0]))
+
+
+def merge_heads(parameters: Parameters) -> tuple[Head, ...]:
+    """Heads of `parameters` without those that are zero, equal ones merged."""
+    by_score: dict[bytes, list[tuple[Array, Array]]] = {}
+    for V, B, _ in parameters.heads:
+        if np.any(V) and np.any(B):
+            by_score.setdefault(_key(B), []).append((V, B))
+    made: list[Head] = []
+    by_value: dict[bytes, list[Array]] = {}
+    singles: dict[bytes, Array] = {}
+    for group in by_score.values():
+        if len(group) > 1:
+            made.append(Head(tuple(V for V, _ in group), (group[0][1],)))
+        else:
+            V, B = group[0]
+            singles[_key(V)] = V
+            by_value.setdefault(_key(V), []).append(B)
+    made += [Head((singles[key],), tuple(scores)) for key, scores in by_value.items()]
+    return tuple(made)
+
+
+def _key(matrix: Array) -> bytes:
+    """Bytes of a matrix; adding zero makes -0 and 0 the same."""
+    return (matrix + 0.0).tobytes()

@@ -1,0 +1,277 @@
+"""Metrics W in which attention is dissipative, by Lyapunov equations and eigenvectors alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh, rsf2csf, schur, solve_triangular
+from scipy.linalg.lapack import dtrsyl
+from scipy.optimize import minimize
+
+from ..._check import Array
+from ...problem.definitions import CertificationProblem
+from ...results.claims import Claim
+from ..heads import Head
+
+__all__ = ["find"]
+
+#: Relative margin by which proved constants exceed their estimates.
+MARGIN = 1e-8
+
+#: Largest dimension in which the metric is improved by optimisation.
+LARGEST_REFINED = 3
+
+
+@dataclass(frozen=True, eq=False)
+class _Nominal:
+    """Nominal head ``N = W Σ s_h V_h``, ``B = Σ c_h B_h``, its sign chosen so that B_s < 0."""
+
+    shares: Array
+    weights: Array
+
+
+def find(problem: CertificationProblem, families: Sequence[Sequence[Head]]) -> Claim | None:
+    """Propose the dissipative inequality with the smallest bound that was found, or None.
+
+    Parameters
+    ----------
+    problem : CertificationProblem
+    families : sequence of sequences of Head
+        Merged heads of each vertex, equally many.
+    """
+    best: Claim | None = None
+    for nominal in _nominals(families):
+        for W in _metrics(problem, families, nominal):
+            claim = _claim(problem, families, nominal, W)
+            if claim is not None and (
+                best is None or claim.numbers["bound"] < best.numbers["bound"]
+            ):
+                best = claim
+        if best is not None:
+            return best
+    return None
+
+
+def _nominals(families: Sequence[Sequence[Head]]) -> Iterator[_Nominal]:
+    """Nominal heads with a definite score: each head by itself, and the mean of all."""
+    count = len(families[0])
+    choices = [np.eye(count)[h] for h in range(count)]
+    if count > 1:
+        choices.insert(0, np.full(count, 1.0 / count))
+    for weights in choices:
+        ends = [np.linalg.eigvalsh(_sum(weights, [h.B for h in heads], even=True)) for heads in families]
+        if all(e[-1] < 0 for e in ends):
+            sign = 1.0
+        elif all(e[0] > 0 for e in ends):
+            sign = -1.0
+        else:
+            continue
+        shares = np.ones(count) if np.count_nonzero(weights) > 1 else weights.copy()
+        # (V, B) and (-V, -B) are the same head.
+        yield _Nominal(sign * shares, sign * weights)
+
+
+def _sum(weights: Array, matrices: Sequence[Array], *, even: bool = False) -> Array:
+    made = np.asarray(sum(w * m for w, m in zip(weights, matrices, strict=True)))
+    return 0.5 * (made + made.T) if even else made
+
+
+def _metrics(
+    problem: CertificationProblem, families: Sequence[Sequence[Head]], nominal: _Nominal
+) -> Iterator[Array]:
+    """Candidates for W, scaled so that the smallest eigenvalue is about one."""
+    V = _mean([_sum(nominal.shares, [h.V for h in heads]) for heads in families])
+    B = _mean([_sum(nominal.weights, [h.B for h in heads]) for heads in families])
+    if not (np.all(np.isfinite(V)) and np.all(np.isfinite(B))):
+        return
+    d = len(V)
+    if np.linalg.eigvalsh(0.5 * (V + V.T))[0] > 0:
+        yield np.eye(d)
+    upper, basis = schur(V, output="real")
+    if not np.min(_diagonal(upper)) > 0:
+        return
+    solved = _lyapunov(upper, basis, np.eye(d))
+    if solved is not None:
+        yield solved
+    yield from (_sector_metric(upper, basis, small) for small in (1.0, 0.1, 0.01))
+    if 1 < d <= LARGEST_REFINED:
+        refined = _refined(V, B, upper, basis)
+        if refined is not None:
+            yield refined
+
+
+def _mean(matrices: Sequence[Array]) -> Array:
+    return np.asarray(sum(matrices) / len(matrices))
+
+
+def _diagonal(upper: Array) -> Array:
+    """Real parts of the eigenvalues: the diagonal of a standardised real Schur form."""
+    return np.diag(upper)
+
+
+def _lyapunov(upper: Array, basis: Array, right: Array) -> Array | None:
+    """Solve WV + VᵀW = right for V = basis upper basisᵀ."""
+    inner = basis.T @ right @ basis
+    solved, scale, info = dtrsyl(upper, upper, inner, trana="T", tranb="N")
+    if info < 0 or not scale > 0 or not np.all(np.isfinite(solved)):
+        return None
+    return _normalised(basis @ (solved / scale) @ basis.T)
+
+
+def _normalised(W: Array) -> Array | None:
+    """Make symmetric, with smallest eigenvalue one; None unless positive definite."""
+    W = 0.5 * (W + W.T)
+    if not np.all(np.isfinite(W)):
+        return None
+    low = float(np.linalg.eigvalsh(W)[0])
+    return W / low if low > 0 else None
+
+
+def _sector_metric(upper: Array, basis: Array, small: float) -> Array:
+    """Metric in which V is nearly normal: ν comes near max |Im λ|/Re λ.
+
+    Eigenvectors are scaled columns of the triangular factor; for Jordan blocks, whose eigenvectors
+    are dependent, the off-diagonal part is shrunk by powers of `small` instead.
+    """
+    triangle, unitary = rsf2csf(upper, basis)
+    d = len(upper)
+    if small == 1.0:
+        T = np.eye(d, dtype=complex)
+        lam = np.diag(triangle)
+        for j in range(1, d):
+            shifted = triangle[:j, :j] - lam[j] * np.eye(j)
+            gap = np.finfo(float).eps * max(float(np.max(np.abs(triangle))), 1e-300)
+            index = np.arange(j)
+            near = np.abs(shifted[index, index]) < gap
+            shifted[index[near], index[near]] = gap
+            T[:j, j] = solve_triangular(shifted, -triangle[:j, j])
+        T = unitary @ (T / np.linalg.norm(T, axis=0))
+    else:
+        T = unitary * small ** np.arange(d)
+    inverse = np.linalg.inv(T)
+    made = _normalised((np.conj(inverse.T) @ inverse).real)
+    return np.eye(d) if made is None else made
+
+
+def _refined(V: Array, B: Array, upper: Array, basis: Array) -> Array | None:
+    """Minimise ν(W)β over metrics whose N_s is any positive definite matrix (Nelder-Mead)."""
+    d = len(V)
+    index = np.tril_indices(d)
+
+    def metric(x: Array) -> Array | None:
+        lower = np.zeros((d, d))
+        lower[index] = x
+        return _lyapunov(upper, basis, lower @ lower.T + 1e-12 * np.eye(d))
+
+    def objective(x: Array) -> float:
+        W = metric(x)
+        constants = None if W is None else _skewness(W @ V, B, align=True)
+        return 1e6 if constants is None else constants[0] * constants[1]
+
+    found = minimize(objective, np.eye(d)[index], method="Nelder-Mead", options={"maxiter": 150 * d})
+    return metric(found.x)
+
+
+def _skewness(N: Array, B: Array, *, align: bool) -> tuple[float, float, float] | None:
+    """Return ν, β and the alignment c that makes ν small, or None if a form is not definite."""
+    even, good = 0.5 * (N + N.T), -0.5 * (B + B.T)
+    odd, skew = 0.5 * (N - N.T), 0.5 * (B - B.T)
+    roots = []
+    for form in (even, good):
+        try:
+            roots.append(np.linalg.cholesky(form))
+        except np.linalg.LinAlgError:
+            return None
+    beta = _size(roots[1], skew) if np.any(skew) else 0.0
+    if beta == 0.0 or not align:
+        return _size(roots[0], odd), beta, 0.0
+    # Of several alignments the best: none, and the one nearest to N_a in the metric of N_s.
+    first, second = _relative(roots[0], odd), _relative(roots[0], skew)
+    square = float(np.sum(second * second))
+    nearest = max(float(np.sum(first * second)) / square, 0.0) if square > 0 else 0.0
+    sizes = [(float(np.linalg.norm(first - c * second, 2)), c) for c in {0.0, nearest}]
+    nu, alignment = min(sizes)
+    return nu, beta, alignment
+
+
+def _relative(root: Array, other: Array) -> Array:
+    half = solve_triangular(root, other, lower=True)
+    return np.asarray(solve_triangular(root, half.T, lower=True)).T
+
+
+def _size(root: Array, other: Array) -> float:
+    return float(np.linalg.norm(_relative(root, other), 2))
+
+
+def _claim(
+    problem: CertificationProblem,
+    families: Sequence[Sequence[Head]],
+    nominal: _Nominal,
+    W: Array | None,
+) -> Claim | None:
+    """Fill in the constants for a metric, with margins; None if attention is not dissipative."""
+    if W is None:
+        return None
+    count = len(families[0])
+    nu, beta, alignment = 0.0, 0.0, 0.0
+    values, scores = np.zeros(count), np.zeros(count)
+    forms = []
+    for heads in families:
+        N = W @ _sum(nominal.shares, [h.V for h in heads])
+        B = _sum(nominal.weights, [h.B for h in heads])
+        # One alignment serves a family only if it is none.
+        constants = _skewness(N, B, align=len(families) == 1)
+        if constants is None:
+            return None
+        nu, beta = max(nu, constants[0]), max(beta, constants[1])
+        alignment = constants[2]
+        forms.append((0.5 * (N + N.T), -0.5 * (B + B.T)))
+        for h, head in enumerate(heads if count > 1 else ()):
+            roots = [np.linalg.cholesky(form) for form in forms[-1]]
+            values[h] = max(values[h], _size(roots[0], W @ head.V))
+            scores[h] = max(scores[h], _size(roots[1], head.B - nominal.shares[h] * B))
+    nu = nu * (1 + MARGIN) + MARGIN
+    beta = beta * (1 + MARGIN) + MARGIN / (1.0 + nu) if beta > 0 else 1e-12 / (1.0 + nu)
+    values, scores = values * (1 + MARGIN) + MARGIN, scores * (1 + MARGIN) + MARGIN
+    kappa = 1.0 - nu * beta - (float(values @ scores) if count > 1 else 0.0)
+    if not kappa > MARGIN:
+        return None
+    numbers = {"sector": nu, "skewness": beta, "alignment": alignment}
+    bounds = _bounds(problem, W, forms, kappa)
+    if bounds is None:
+        return None
+    arrays = {
+        "metric": W,
+        "shares": nominal.shares,
+        "weights": nominal.weights,
+        "value_sizes": values if count > 1 else np.zeros(1),
+        "score_sizes": scores if count > 1 else np.zeros(1),
+    }
+    return Claim("dissipative", numbers={**numbers, **bounds}, arrays=arrays)
+
+
+def _bounds(
+    problem: CertificationProblem, W: Array, forms: list[tuple[Array, Array]], kappa: float
+) -> dict[str, float] | None:
+    """Growth a, θ, λ_min(W) and the bound on lim sup tr S, each on the safe side."""
+    inverses = [(np.linalg.solve(even, W), np.linalg.solve(good, W)) for even, good in forms]
+    theta = max(float(np.sum(x * y.T)) for x, _ in inverses for _, y in inverses)
+    theta *= (1 + MARGIN) / (2.0 * kappa)
+    products = [W @ p.A + (W @ p.A).T for p in problem.vertices]
+    if not np.any(products):
+        growth = 0.0
+    else:
+        growth = max(float(eigh(x, W, eigvals_only=True)[-1]) for x in products)
+        growth += MARGIN * max(float(np.max(np.abs(p.A))) for p in problem.vertices)
+    floor = float(np.linalg.eigvalsh(W)[0]) * (1 - MARGIN)
+    force = max(
+        (float(np.sum(W * p.noise)) for p in problem.vertices if p.noise is not None), default=0.0
+    )
+    root = max(growth, 0.0) * theta
+    if force > 0:
+        root = theta * (growth + math.sqrt(growth**2 + 4.0 * force / theta)) / 2.0
+    made = {"theta": theta, "growth": growth, "floor": floor, "bound": root / floor * (1 + MARGIN)}
+    return made if all(math.isfinite(x) for x in made.values()) and floor > 0 else None
