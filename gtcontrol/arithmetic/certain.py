@@ -203,6 +203,8 @@ class _Large(Certain):
         if not np.all(np.isfinite(diagonal)) or not np.all(diagonal > 0):
             return False
         scale = np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2))
+        if np.max(scale) <= 4.0 * np.min(scale):
+            return floats.positive_definite(self.value)
         both = np.outer(scale, scale)
         scaled = Enclosure(both * self.value.middle, UP * both * self.value.radius + TINY)
         return floats.positive_definite(scaled)

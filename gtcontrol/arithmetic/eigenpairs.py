@@ -141,7 +141,7 @@ def _isolate_balls(matrix: Any, value: complex, vector: Vector, k: int) -> Eigen
     unit = acb_mat([[int(i == j) for j in range(n + 1)] for i in range(n + 1)])
     eta = _largest(inverse * _residual(V, w, lam))
     defect = _largest(unit - inverse * _jacobian(V, w, lam, k))
-    radius = 2 * eta + arb(2) ** (-ctx.prec)
+    radius = (2 * eta + arb(2) ** (-ctx.prec)).upper()
     if not _contracts(eta, defect, _largest(inverse), radius):
         return None
     spread = arb(0, radius.upper())
@@ -168,8 +168,8 @@ def _residual(V: Any, w: Any, lam: Any) -> Any:
 
 
 def _largest(matrix: Any) -> Ball:
-    """Largest row sum of sizes."""
-    sums = [sum((abs(x) for x in row), arb(0)) for row in matrix.tolist()]
+    """Upper end of the largest row sum of sizes."""
+    sums = [sum((abs(x) for x in row), arb(0)).upper() for row in matrix.tolist()]
     made = sums[0]
     for other in sums[1:]:
         made = made.max(other)
@@ -186,25 +186,15 @@ def _isolate_floats(matrix: Any, value: complex, vector: Vector, k: int) -> Eige
     V: Enclosure = matrix.T.value
     n = len(vector)
     w, lam = np.array(vector), value
-    jacobian = np.zeros((n + 1, n + 1), dtype=w.dtype)
-    for _ in range(2):
-        jacobian[:n, :n] = V.middle
-        jacobian[np.arange(n), np.arange(n)] -= lam
-        jacobian[:n, n], jacobian[n, :], jacobian[n, k] = -w, 0.0, 1.0
-        try:
-            inverse = np.linalg.inv(jacobian)
-        except np.linalg.LinAlgError:
-            return None
-        if not np.all(np.isfinite(inverse)):
-            return None
-        if _ == 0:
-            for _step in range(3):
-                step = inverse[:, :n] @ (V.middle @ w - lam * w)
-                w, lam = w - step[:n], lam - step[n]
-                w[k] = 1.0
-    size, rounding = np.abs(w), 8.0 * (n + 8) * UNIT
-    weight = np.abs(V.middle) @ size + abs(lam) * size
-    error = np.abs(V.middle @ w - lam * w) + rounding * weight + UP * (V.radius @ size)
+    inverse, _ = _inverse_jacobian(V.middle, w, lam, k)
+    for _step in range(3 if inverse is not None else 0):
+        step = inverse[:, :n] @ (V.middle @ w - lam * w)
+        w, lam = w - step[:n], lam - step[n]
+        w[k] = 1.0
+    inverse, jacobian = _inverse_jacobian(V.middle, w, lam, k)
+    if inverse is None:
+        return None
+    error, rounding = _residual_size(V, w, lam), 8.0 * (n + 8) * UNIT
     grown = UP * (1.0 + rounding)
     sizes = np.abs(inverse)
     eta = grown * float(np.max(sizes[:, :n] @ error)) + 1e-300
@@ -220,6 +210,36 @@ def _isolate_floats(matrix: Any, value: complex, vector: Vector, k: int) -> Eige
     if not moved + radius <= AGREEMENT:
         return None
     return _pair(w, lam, radius, k)
+
+
+def _residual_size(V: Enclosure, w: Vector, lam: complex) -> Array:
+    """Bound on the sizes of the entries of Vw - λw, shape (n,), by extended precision if there is any.
+
+    With ordinary floats the rounding of the residual, and not of w, would limit the enclosure.
+    """
+    n = len(w)
+    wide = np.clongdouble if np.iscomplexobj(w) else np.longdouble
+    unit = max(float(np.finfo(np.longdouble).eps), 2.0**-63)
+    residual = V.middle.astype(np.longdouble) @ w.astype(wide) - wide(lam) * w.astype(wide)
+    size = np.abs(w)
+    rounding = 8.0 * (n + 8) * unit * (np.abs(V.middle) @ size + abs(lam) * size)
+    grown = UP * (1.0 + 8.0 * (n + 8) * UNIT)
+    made = np.abs(residual).astype(np.float64) + rounding + V.radius @ size
+    return np.asarray(grown * made)
+
+
+def _inverse_jacobian(V: Array, w: Vector, lam: complex, k: int) -> tuple[Any, Vector]:
+    """Approximate inverse, None if there is none, and the Jacobian itself."""
+    n = len(w)
+    made = np.zeros((n + 1, n + 1), dtype=w.dtype)
+    made[:n, :n] = V
+    made[np.arange(n), np.arange(n)] -= lam
+    made[:n, n], made[n, k] = -w, 1.0
+    try:
+        inverse = np.linalg.inv(made)
+    except np.linalg.LinAlgError:
+        return None, made
+    return (inverse if np.all(np.isfinite(inverse)) else None), made
 
 
 def _pair(w: Vector, lam: complex, radius: float, k: int) -> Eigenpair:

@@ -52,24 +52,16 @@ class Head:
 
 def merge_heads(parameters: Parameters) -> tuple[Head, ...]:
     """Heads of `parameters` without those that are zero, equal ones merged."""
-    by_score: dict[bytes, list[tuple[Array, Array]]] = {}
+    made: list[Head] = []
     for V, B, _ in parameters.heads:
         if np.any(V) and np.any(B):
-            by_score.setdefault(_key(B), []).append((V, B))
-    made: list[Head] = []
-    by_value: dict[bytes, list[Array]] = {}
-    singles: dict[bytes, Array] = {}
-    for group in by_score.values():
-        if len(group) > 1:
-            made.append(Head(tuple(V for V, _ in group), (group[0][1],)))
-        else:
-            V, B = group[0]
-            singles[_key(V)] = V
-            by_value.setdefault(_key(V), []).append(B)
-    made += [Head((singles[key],), tuple(scores)) for key, scores in by_value.items()]
+            for i, other in enumerate(made):
+                if len(other.scores) == 1 and np.array_equal(other.scores[0], B):
+                    made[i] = Head((*other.values, V), other.scores)
+                    break
+                if len(other.values) == 1 and np.array_equal(other.values[0], V):
+                    made[i] = Head(other.values, (*other.scores, B))
+                    break
+            else:
+                made.append(Head((V,), (B,)))
     return tuple(made)
-
-
-def _key(matrix: Array) -> bytes:
-    """Bytes of a matrix; adding zero makes -0 and 0 the same."""
-    return (matrix + 0.0).tobytes()

@@ -14,6 +14,16 @@ from .riccati_bound import UltimateBound
 from .riccati_limit import Limit
 from .riccati_signs import EveryStartBlowsUp, EveryStartFades, NoStartBlowsUp, Threshold
 from .riccati_time import BlowUpTime, NoBlowUp, Tangency
+from .dissipative import Dissipative
+from .integration import IntegrationRule
+from .no_quadratic_certificate import (
+    AntistableValue,
+    CommonIsotropy,
+    IndefiniteScore,
+    ValueSpectrum,
+)
+from .rank_one_quadrature import RankOneBlowUp, RankOneLimit
+from .spectral_blow_up import SpectralBlowUp, SpectralBlowUpData
 
 __all__ = ["RULES", "rule"]
 
@@ -29,6 +39,15 @@ _ALL: tuple[Rule, ...] = (
     UltimateBound(),
     Limit(),
     BlowUpBracketRule(),
+    Dissipative(),
+    SpectralBlowUp(),
+    SpectralBlowUpData(),
+    RankOneBlowUp(),
+    RankOneLimit(),
+    IndefiniteScore(),
+    CommonIsotropy(),
+    ValueSpectrum(),
+    AntistableValue(),
 )
 
 #: Every rule by its name.

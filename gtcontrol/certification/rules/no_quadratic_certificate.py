@@ -16,6 +16,10 @@ by the square of S to see that the quadratic part ``q(S) = 2 Σ_h tr(W V_h S B_h
 * One head with -B_s > 0, and WV's symmetric part must be positive definite for boundedness from every
   start (W > 0): by Lyapunov all eigenvalues of V have positive real part.  One that has not excludes
   quadratic certificates of boundedness.
+* One head with -B_s > 0 and V antistable.  For blow-up, ``xᵀWVx <= -(xᵀWx)²/(2θ|xᵀBx|)``.  With x = k + εy,
+  Wk = 0, this says that Wk = 0 implies WVk = 0.  So V acts on the space modulo the kernel of W, where W is
+  positive definite and WV has a negative definite symmetric part: V has an eigenvalue with negative real
+  part there, and it is one of V, a contradiction.  There are none of blow-up.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ import numpy as np
 
 from ...arithmetic.balls import ball, precision
 from ...arithmetic.certain import Certain, block, enclose, symmetric_part
-from ...arithmetic.eigenpairs import left_eigenpair
+from ...arithmetic.eigenpairs import antistable, left_eigenpair
 from ...arithmetic.isotropy import isotropic_near
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
@@ -34,7 +38,7 @@ from ...status import Verdict
 from ..heads import Head, merge_heads
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 
-__all__ = ["BITS", "CommonIsotropy", "IndefiniteScore", "ValueSpectrum"]
+__all__ = ["BITS", "AntistableValue", "CommonIsotropy", "IndefiniteScore", "ValueSpectrum"]
 
 #: Precision of the balls, in bits.
 BITS = 256
@@ -129,6 +133,37 @@ class ValueSpectrum(Rule):
             f"No quadratic certificate of boundedness from every start can exist: B is {side} definite "
             f"and V has an eigenvalue {real:.6g} {'-' if imaginary < 0 else '+'} {abs(imaginary):.6g}i "
             f"with {side} real part, so that WV has a definite symmetric part of the opposite sign for no W."
+        )
+
+
+class AntistableValue(Rule):
+    """One head with B definite, and all eigenvalues of V on the other side."""
+
+    name: ClassVar[str] = "no-quadratic-certificate-antistable-value"
+    theorem: ClassVar[str] = "V with all eigenvalues opposite to B: no certificate of blow-up"
+
+    def check(self, problem: CertificationProblem, claim: Claim) -> None:
+        """Check that B_s is definite, and the spectrum of V by a Lyapunov matrix."""
+        d, sign = problem.dim, number(claim, "sign")
+        table = matrix(claim, "metric", d, d)
+        with precision(BITS):
+            heads = _vertex(problem, claim)
+            if len(heads) != 1:
+                raise Refuted("the rule is about one head")
+            form = symmetric_part(heads[0].score()).times(ball(sign))
+            if abs(sign) != 1 or not form.positive_definite():
+                raise Refuted("the symmetric part of B is not proved to be definite of this sign")
+            V = heads[0].value().times(ball(-sign))
+            if not np.array_equal(table, table.T) or not antistable(V, enclose(table)):
+                raise Refuted("the spectrum of V is not proved to lie on the side opposite to B")
+
+    def state(self, problem: CertificationProblem, claim: Claim) -> Statement:
+        """Say why none can exist."""
+        side = "positive" if number(claim, "sign") > 0 else "negative"
+        other = "negative" if number(claim, "sign") > 0 else "positive"
+        return _undecided(
+            f"No quadratic certificate of blow-up can exist: B is {side} definite and all eigenvalues of V "
+            f"have {other} real part. A certificate of boundedness may, unless skew parts prevent it."
         )
 
 

@@ -13,7 +13,7 @@ from ..heads import Head
 __all__ = ["common"]
 
 #: Starts of Newton's method, and its steps.
-STARTS, STEPS = 40, 60
+STARTS, STEPS = 40, 40
 
 
 def common(heads: Sequence[Head]) -> Claim | None:
@@ -30,10 +30,10 @@ def common(heads: Sequence[Head]) -> Claim | None:
     rng = np.random.default_rng(0)
     points: list[Array] = []
     gradients: list[Array] = []
-    for _ in range(STARTS):
+    for trial in range(STARTS):
         x = _newton(forms, rng.standard_normal(d))
         if x is None:
-            if not points and _ > STARTS // 4:
+            if not points and (trial > STARTS // 4 or (trial == 0 and _semidefinite(forms))):
                 return None
             continue
         points.append(x)
@@ -42,6 +42,15 @@ def common(heads: Sequence[Head]) -> Claim | None:
         if len(points) > 1 and (d < 2 * count or len(points) == 2) and _disjoint(gradients):
             return Claim("no-quadratic-certificate-common-isotropy", arrays={"points": np.stack(points)})
     return None
+
+
+def _semidefinite(forms: list[Array]) -> bool:
+    """Whether some form has one sign, so that its isotropic vectors are those of its kernel."""
+    for form in forms:
+        ends = np.linalg.eigvalsh(form)[[0, -1]]
+        if max(min(-ends[0], ends[1]), 0.0) <= 1e-12 * float(np.max(np.abs(ends))):
+            return True
+    return False
 
 
 def _newton(forms: list[Array], x: Array) -> Array | None:

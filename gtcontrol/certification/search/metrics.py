@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh, rsf2csf, schur, solve_triangular
+from scipy.linalg import eig, eigh, rsf2csf, schur, solve_triangular
 from scipy.linalg.lapack import dtrsyl
 from scipy.optimize import minimize
 
@@ -16,13 +16,22 @@ from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ..heads import Head
 
-__all__ = ["find"]
+__all__ = ["find", "solve_metric"]
 
 #: Relative margin by which proved constants exceed their estimates.
 MARGIN = 1e-8
 
 #: Largest dimension in which the metric is improved by optimisation.
 LARGEST_REFINED = 3
+
+#: Largest dimension in which the triangular factor is shrunk by powers.
+LARGEST_SHRUNK = 12
+
+#: Steps of the power method for norms in large dimension, and the factor on what it finds.
+POWER_STEPS, POWER_MARGIN = 40, 1.1
+
+#: Largest dimension in which all metrics are tried, for the best bound; above, the first will do.
+LARGEST_COMPARED = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,16 +59,28 @@ def find(problem: CertificationProblem, families: Sequence[Sequence[Head]]) -> C
                 best is None or claim.numbers["bound"] < best.numbers["bound"]
             ):
                 best = claim
+            if best is not None and problem.dim > LARGEST_COMPARED:
+                break
         if best is not None:
             return best
     return None
 
 
+def solve_metric(V: Array) -> Array | None:
+    """Solve WV + VᵀW = I, scaled; None unless W comes out positive definite.
+
+    Parameters
+    ----------
+    V : (d, d) array
+    """
+    return _lyapunov(*schur(V, output="real"), np.eye(len(V)))
+
+
 def _nominals(families: Sequence[Sequence[Head]]) -> Iterator[_Nominal]:
-    """Nominal heads with a definite score: each head by itself, and the mean of all."""
+    """Nominal heads with a definite score: the mean, and in small dimension each head by itself."""
     count = len(families[0])
-    choices = [np.eye(count)[h] for h in range(count)]
-    if count > 1:
+    choices = [np.eye(count)[h] for h in range(count)] if len(families[0][0].V) <= LARGEST_COMPARED else []
+    if count > 1 or not choices:
         choices.insert(0, np.full(count, 1.0 / count))
     for weights in choices:
         ends = [np.linalg.eigvalsh(_sum(weights, [h.B for h in heads], even=True)) for heads in families]
@@ -90,13 +111,15 @@ def _metrics(
     d = len(V)
     if np.linalg.eigvalsh(0.5 * (V + V.T))[0] > 0:
         yield np.eye(d)
+    if not np.trace(V) > 0:
+        return
     upper, basis = schur(V, output="real")
     if not np.min(_diagonal(upper)) > 0:
         return
     solved = _lyapunov(upper, basis, np.eye(d))
     if solved is not None:
         yield solved
-    yield from (_sector_metric(upper, basis, small) for small in (1.0, 0.1, 0.01))
+    yield from _sector_metrics(V, upper, basis)
     if 1 < d <= LARGEST_REFINED:
         refined = _refined(V, B, upper, basis)
         if refined is not None:
@@ -130,30 +153,24 @@ def _normalised(W: Array) -> Array | None:
     return W / low if low > 0 else None
 
 
-def _sector_metric(upper: Array, basis: Array, small: float) -> Array:
-    """Metric in which V is nearly normal: ν comes near max |Im λ|/Re λ.
+def _sector_metrics(V: Array, upper: Array, basis: Array) -> Iterator[Array]:
+    """Metrics in which V is nearly normal, so that ν comes near max |Im λ|/Re λ.
 
-    Eigenvectors are scaled columns of the triangular factor; for Jordan blocks, whose eigenvectors
-    are dependent, the off-diagonal part is shrunk by powers of `small` instead.
+    The eigenvectors, made orthonormal, serve if they are independent enough.  For Jordan blocks the
+    off-diagonal part of the triangular factor is shrunk by powers of a small number instead.
     """
-    triangle, unitary = rsf2csf(upper, basis)
-    d = len(upper)
-    if small == 1.0:
-        T = np.eye(d, dtype=complex)
-        lam = np.diag(triangle)
-        for j in range(1, d):
-            shifted = triangle[:j, :j] - lam[j] * np.eye(j)
-            gap = np.finfo(float).eps * max(float(np.max(np.abs(triangle))), 1e-300)
-            index = np.arange(j)
-            near = np.abs(shifted[index, index]) < gap
-            shifted[index[near], index[near]] = gap
-            T[:j, j] = solve_triangular(shifted, -triangle[:j, j])
-        T = unitary @ (T / np.linalg.norm(T, axis=0))
-    else:
-        T = unitary * small ** np.arange(d)
-    inverse = np.linalg.inv(T)
-    made = _normalised((np.conj(inverse.T) @ inverse).real)
-    return np.eye(d) if made is None else made
+    choices = [eig(V)[1]]
+    if len(V) <= LARGEST_SHRUNK:
+        _, unitary = rsf2csf(upper, basis)
+        choices += [unitary * small ** np.arange(len(V)) for small in (0.3, 0.1, 0.01)]
+    for T in choices:
+        try:
+            inverse = np.linalg.inv(T)
+        except np.linalg.LinAlgError:
+            continue
+        made = _normalised((np.conj(inverse.T) @ inverse).real)
+        if made is not None:
+            yield made
 
 
 def _refined(V: Array, B: Array, upper: Array, basis: Array) -> Array | None:
@@ -192,7 +209,7 @@ def _skewness(N: Array, B: Array, *, align: bool) -> tuple[float, float, float] 
     first, second = _relative(roots[0], odd), _relative(roots[0], skew)
     square = float(np.sum(second * second))
     nearest = max(float(np.sum(first * second)) / square, 0.0) if square > 0 else 0.0
-    sizes = [(float(np.linalg.norm(first - c * second, 2)), c) for c in {0.0, nearest}]
+    sizes = [(_norm(first - c * second), c) for c in {0.0, nearest}]
     nu, alignment = min(sizes)
     return nu, beta, alignment
 
@@ -203,7 +220,17 @@ def _relative(root: Array, other: Array) -> Array:
 
 
 def _size(root: Array, other: Array) -> float:
-    return float(np.linalg.norm(_relative(root, other), 2))
+    """Spectral norm of a matrix in the metric of a form, estimated from above in large dimension."""
+    return _norm(_relative(root, other))
+
+
+def _norm(made: Array) -> float:
+    if len(made) <= LARGEST_COMPARED:
+        return float(np.linalg.norm(made, 2))
+    x = np.random.default_rng(0).standard_normal(len(made))
+    for _ in range(POWER_STEPS):
+        x = made.T @ (made @ (x / np.linalg.norm(x)))
+    return POWER_MARGIN * math.sqrt(float(np.linalg.norm(x)))
 
 
 def _claim(
@@ -229,10 +256,12 @@ def _claim(
         nu, beta = max(nu, constants[0]), max(beta, constants[1])
         alignment = constants[2]
         forms.append((0.5 * (N + N.T), -0.5 * (B + B.T)))
+        roots = [np.linalg.cholesky(form) for form in forms[-1]]
         for h, head in enumerate(heads if count > 1 else ()):
-            roots = [np.linalg.cholesky(form) for form in forms[-1]]
             values[h] = max(values[h], _size(roots[0], W @ head.V))
             scores[h] = max(scores[h], _size(roots[1], head.B - nominal.shares[h] * B))
+            if values @ scores >= 1.0:
+                return None
     nu = nu * (1 + MARGIN) + MARGIN
     beta = beta * (1 + MARGIN) + MARGIN / (1.0 + nu) if beta > 0 else 1e-12 / (1.0 + nu)
     values, scores = values * (1 + MARGIN) + MARGIN, scores * (1 + MARGIN) + MARGIN

@@ -13,12 +13,14 @@ from scipy.linalg import eig
 
 from ..._check import Array
 from ...arithmetic.balls import ball, precision
+from ...arithmetic.certain import SMALL
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ..heads import Head
 from ..rules.base import Refuted
 from ..rules.spectral_blow_up import BITS, inequality
+from .metrics import solve_metric
 
 __all__ = ["exclude", "find"]
 
@@ -62,21 +64,23 @@ def find(problem: CertificationProblem, heads: Sequence[Head]) -> Iterator[Claim
 
 
 def exclude(head: Head) -> Iterator[Claim]:
-    """Propose that an eigenvalue of V excludes quadratic certificates of boundedness."""
+    """Propose that the spectrum of V excludes quadratic certificates, of one kind or the other."""
     form = 0.5 * (head.B + head.B.T)
     ends = np.linalg.eigvalsh(form)
-    if ends[0] * ends[-1] <= 0:
+    if not ends[0] * ends[-1] > 0:
         return
     sign = math.copysign(1.0, ends[0])
     values, vectors = _spectrum(head.V)
     best = int(np.argmax(values.real * sign))
+    numbers = {"sign": sign, "vertex": 0.0}
     if values[best].real * sign > 0:
-        vector = _scaled(vectors[:, best])
-        yield Claim(
-            "no-quadratic-certificate-value-spectrum",
-            numbers={"sign": sign, "vertex": 0.0},
-            arrays=_arrays(vector, values[best : best + 1]),
-        )
+        arrays = _arrays(_scaled(vectors[:, best]), values[best : best + 1])
+        yield Claim("no-quadratic-certificate-value-spectrum", numbers=numbers, arrays=arrays)
+        return
+    metric = solve_metric(-sign * head.V)
+    if metric is not None:
+        name = "no-quadratic-certificate-antistable-value"
+        yield Claim(name, numbers=numbers, arrays={"metric": metric})
 
 
 def _claim(problem: CertificationProblem, candidate: _Candidate) -> Claim | None:
@@ -122,15 +126,22 @@ def _candidates(
         return []
     if len(heads) == 1 and not _one_sign(scores[0]):
         return []
-    lead = max(range(len(heads)), key=lambda h: len(set(_spectrum(tables[h])[0].tolist())))
-    _, vectors = _spectrum(tables[lead])
-    made = []
-    for vector in _directions(vectors):
-        values = _common_values(tables, vector)
-        if values is not None:
-            made.append((vector, values))
-    if len(tables[0]) > LARGEST_LIST and len(heads) == 1:
-        return _ranked_by_sector(p, scores[0], made, factor)
+    if len(heads) == 1:
+        # Eigenvalues come with their vectors; only those on the side of B are of use.
+        sign = math.copysign(1.0, float(np.trace(scores[0])))
+        spectrum, vectors = _spectrum(tables[0])
+        good = spectrum.real * sign > 0
+        made = [
+            (vector, np.array([x if np.any(vector.imag) else complex(x.real)]))
+            for x, vector in _directions(spectrum[good], vectors[:, good])
+        ]
+        if len(tables[0]) > LARGEST_LIST:
+            return _ranked_by_sector(p, scores[0], made, factor)
+    elif len(tables[0]) > SMALL:
+        return []  # that floats have a common eigenvector could not be proved
+    else:
+        made = []
+    made += _common_pairs(tables)
     rated = [_rated(p, scores, vector, values, factor) for vector, values in made]
     return sorted((c for c in rated if c is not None), key=lambda c: c.score)
 
@@ -141,18 +152,27 @@ def _spectrum(V: Array) -> tuple[NDArray[Any], NDArray[Any]]:
     return values, vectors
 
 
-def _directions(vectors: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """One of each conjugate pair, scaled; vectors of short decimals are recognised, too."""
-    for j in range(vectors.shape[1]):
-        vector = _scaled(vectors[:, j])
-        if not np.all(np.isfinite(vector)):
-            continue
-        index = int(np.argmax(np.abs(vector.imag)))
-        if vector[index].imag < 0:
-            continue
-        yield vector
-    # Multiple eigenvalues have many eigenvectors: the coordinate axes are tried.
-    yield from np.eye(len(vectors)).astype(complex) if len(vectors) <= LARGEST_LIST else ()
+def _directions(
+    values: NDArray[Any], vectors: NDArray[Any]
+) -> Iterator[tuple[complex, NDArray[Any]]]:
+    """One of each conjugate pair, scaled."""
+    for j, value in enumerate(values.tolist()):
+        if value.imag >= 0:
+            vector = _scaled(vectors[:, j])
+            if np.all(np.isfinite(vector)):
+                yield value, vector
+
+
+def _common_pairs(tables: list[Array]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Eigenvectors that all value matrices share, among those of each and the coordinate axes."""
+    d = len(tables[0])
+    choices = [vector for V in tables for _, vector in _directions(*_spectrum(V))]
+    made = []
+    for vector in (*np.eye(d).astype(complex), *choices):
+        values = _common_values(tables, vector)
+        if values is not None:
+            made.append((vector, values))
+    return made
 
 
 def _scaled(vector: NDArray[Any]) -> NDArray[Any]:
