@@ -10,7 +10,7 @@ from ...errors import ResultFileInvalid
 from .base import Rule
 from .blow_up_bracket import BlowUpBracketRule
 from .integration import IntegrationRule
-from .riccati_bound import UltimateBound
+from .riccati_bound import UltimateBound as RiccatiBound
 from .riccati_limit import Limit
 from .riccati_signs import EveryStartBlowsUp, EveryStartFades, NoStartBlowsUp, Threshold
 from .riccati_time import BlowUpTime, NoBlowUp, Tangency
@@ -36,7 +36,7 @@ _ALL: tuple[Rule, ...] = (
     EveryStartBlowsUp(),
     EveryStartFades(),
     Threshold(),
-    UltimateBound(),
+    RiccatiBound(),
     Limit(),
     BlowUpBracketRule(),
     Dissipative(),
