@@ -57,7 +57,8 @@ class Enclosure:
         # gamma_n |A||B| bounds the rounding of any order of summation, fused or not.
         rounding = 2.0 * (terms + 2) * UNIT
         error = size @ (other.radius + rounding * np.abs(other.middle))
-        error += self.radius @ (np.abs(other.middle) + other.radius)
+        if self.radius.any():
+            error += self.radius @ (np.abs(other.middle) + other.radius)
         # The bound is itself computed with rounding, which the factor covers.
         return Enclosure(made, (1.0 + 4.0 * (terms + 4) * UNIT) * UP * error + (terms + 1) * TINY)
 

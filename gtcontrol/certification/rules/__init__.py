@@ -24,6 +24,8 @@ from .no_quadratic_certificate import (
 )
 from .rank_one_quadrature import RankOneBlowUp, RankOneLimit
 from .spectral_blow_up import SpectralBlowUp, SpectralBlowUpData
+from .ray_blow_up import RayBlowUp
+from .ray_existence import RayExistence
 
 __all__ = ["RULES", "rule"]
 
@@ -48,6 +50,8 @@ _ALL: tuple[Rule, ...] = (
     CommonIsotropy(),
     ValueSpectrum(),
     AntistableValue(),
+    RayBlowUp(),
+    RayExistence(),
 )
 
 #: Every rule by its name.
