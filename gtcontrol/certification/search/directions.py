@@ -22,6 +22,9 @@ SKETCH, MISSED = 80, 1e-10
 #: Starts on the sphere, and steps of its flow, for small and for large orders.
 STARTS, STEPS = (40, 3), (200, 300)
 
+#: Length of a step on the sphere, and the motion, relative to the growth, at which it has ended.
+STEP, ENDED = 0.3, 1e-3
+
 #: Imaginary parts of eigenvalues, and gaps between them, below this fraction count as zero.
 EQUAL = 1e-8
 
@@ -181,8 +184,10 @@ def _limits(cubic: Cubic) -> list[Array]:
         rates = np.sum(U * image, axis=0)
         sizes = np.linalg.norm(image, axis=0)
         move = image - rates * U
-        U = U + 0.3 * move / np.where(sizes > 0, sizes, 1.0)
+        ended = np.linalg.norm(move, axis=0) <= ENDED * np.abs(rates)
+        if ended.all():
+            break
+        U = U + STEP * move / np.where(sizes > 0, sizes, 1.0)
         U /= np.linalg.norm(U, axis=0)
-    ended = np.linalg.norm(move, axis=0) <= 1e-3 * np.abs(rates)
     order = np.argsort(-rates)
     return [U[:, j] for j in order if rates[j] > 0 and (ended[j] or not large)] + starts

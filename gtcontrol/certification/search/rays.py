@@ -38,11 +38,14 @@ MOST_RAYS = (8, 1)
 #: What is left of a limit, so that rounding does not decide; and of a coefficient.
 SLACK, ROUNDING = 1e-9, 1e-13
 
+#: How much later than the earliest cone a wider one may begin.
+NEARLY = 1.25
+
 #: Smallest y of a cone that needs none.
 TINY_LEAST = 1e-300
 
-#: Distances within which an exact ray is looked for.
-RADII = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
+#: Distances within which an exact ray is looked for, for small and for large orders.
+RADII = ((1e-14, 1e-12, 1e-10, 1e-8, 1e-6), (1e-8, 1e-6))
 
 
 class Cone(NamedTuple):
@@ -231,7 +234,9 @@ def _best_cone(expansion: Expansion, H: Array, L: Array | None) -> Cone | None:
             i = int(np.argmin(np.where(fits, times, np.inf)))
             time = float(times[i]) * (1 + 10 * ROUNDING)
             return _chosen(H, i, ratio, least, growth, drag, time)
-    return _chosen(H, int(np.argmin(least)), ratio, least, growth, drag, math.inf)
+    # The widest of the cones that begin nearly as low as the lowest.
+    i = int(np.max(np.flatnonzero(least <= NEARLY * np.min(least))))
+    return _chosen(H, i, ratio, least, growth, drag, math.inf)
 
 
 def _chosen(
@@ -283,7 +288,7 @@ def _existence(parameters: Parameters, cubic: Cubic, growing: list[Ray]) -> Iter
         if expansion is None:
             continue
         flow = expansion.linear
-        for radius in RADII:
+        for radius in RADII[cubic.dim > LARGE]:
             if has_root(flow.residual, flow.jacobian, flow.remainder, radius):
                 yield Claim("ray", numbers={"radius": radius}, arrays={"coordinates": H})
                 return
