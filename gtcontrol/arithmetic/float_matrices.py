@@ -21,6 +21,15 @@ SKETCHES = (80, 160)
 #: What may be left outside the range, relative to the largest entry.
 LEFT_OUT = 1e-9
 
+#: Products of this many terms get bounds on their errors that cost no products themselves.
+LONG = 200
+
+#: Length that underflowing squares of a row can add up to, at most.
+SMALLEST = 1e-160
+
+#: A Gram matrix whose cheap norm exceeds its largest entry by less than this is not factorised.
+NEARLY_DIAGONAL = 1.0 + 1e-6
+
 #: Changes of coordinates of this condition or less are not applied to thin factors.
 ISOMETRIC = 1.1
 
@@ -48,7 +57,25 @@ class FloatMatrix(Matrix):
         return self.value.middle
 
     def __matmul__(self, other: FloatMatrix) -> FloatMatrix:
-        return FloatMatrix(self.value @ other.value)
+        left, right = self.value, other.value
+        terms = left.middle.shape[1]
+        if terms < LONG:
+            return FloatMatrix(left @ right)
+        # Σ_k |a_ik||b_kj| <= |a_i||b_j| spares the products of absolute values.
+        rounding = 2.0 * (terms + 2) * UNIT
+        rows, columns = _lengths(left.middle, 1), _lengths(right.middle, 0)
+        error = np.outer(rounding * rows, columns)
+        for size, spread in (
+            (rows, _lengths(right.radius, 0)),
+            (_lengths(left.radius, 1), columns),
+        ):
+            if size.any() and spread.any():
+                error += np.outer(size, spread)
+        if left.radius.any() and right.radius.any():
+            error += np.outer(_lengths(left.radius, 1), _lengths(right.radius, 0))
+        grown = (1.0 + 4.0 * (terms + 4) * UNIT) * UP
+        tiny = (terms + 1) * floats.TINY
+        return FloatMatrix(Enclosure(left.middle @ right.middle, grown * error + tiny))
 
     def __add__(self, other: FloatMatrix) -> FloatMatrix:
         return FloatMatrix(self.value + other.value)
@@ -87,7 +114,9 @@ class FloatMatrix(Matrix):
             return 0.0
         smaller = self.T if columns < rows else self
         gram = smaller @ smaller.T
-        bound = gram.high() if min(rows, columns) == 1 else gram.top()
+        bound = gram.high() if min(rows, columns) == 1 else gram.size()
+        if bound > NEARLY_DIAGONAL * float(np.max(np.diag(gram.value.middle))):
+            bound = gram.top()
         return math.sqrt(max(bound, 0.0)) * UP
 
     def size(self) -> float:
@@ -182,3 +211,11 @@ class FloatMatrix(Matrix):
 def _columns(array: Array) -> Array:
     made = np.asarray(array, dtype=np.float64)
     return np.reshape(made, (-1, 1)) if made.ndim == 1 else made
+
+
+def _lengths(M: Array, axis: int) -> Array:
+    """Upper bounds on the lengths of rows (axis 1) or columns (axis 0)."""
+    grown = (1.0 + (M.shape[axis] + 4) * UNIT) * UP
+    squares = np.einsum("ij,ij->i" if axis else "ij,ij->j", M, M)
+    # Squares below the smallest float are lost; their sum is less than this.
+    return np.asarray(grown * (np.sqrt(squares) + SMALLEST))

@@ -92,13 +92,16 @@ def rays(cubic: Cubic, guesses: tuple[Array, ...] = ()) -> Iterator[Ray]:
     if cubic.empty:
         return
     found: list[Array] = []
-    starts = [*guesses]
-    starts += _eigenvectors(cubic) if len(cubic.values) == 1 else _limits(cubic)
-    for start in starts:
+    for start in _starts(cubic, guesses):
         ray = polish(cubic, start)
         if ray is not None and all(abs(ray.u @ u) < 1 - EQUAL for u in found):
             found.append(ray.u)
             yield ray
+
+
+def _starts(cubic: Cubic, guesses: tuple[Array, ...]) -> Iterator[Array]:
+    yield from guesses
+    yield from _eigenvectors(cubic) if len(cubic.values) == 1 else _limits(cubic)
 
 
 def polish(cubic: Cubic, guess: Array) -> Ray | None:
@@ -147,7 +150,10 @@ def _factored(M: Array) -> tuple[Array, Array | None]:
 
 
 def _eigenvectors(cubic: Cubic) -> list[Array]:
-    """Real eigenvectors of one value matrix with ν uᵀBu > 0, largest |ν| first."""
+    """Real eigenvectors of one value matrix with ν uᵀBu > 0; those that attract first.
+
+    The ray of (ν, u) attracts if (Re ν_j - ν) uᵀBu < 0 for the other eigenvalues ν_j.
+    """
     left, right = cubic.thin[0]
     try:
         values, vectors = np.linalg.eig(left if right is None else right @ left)
@@ -157,7 +163,7 @@ def _eigenvectors(cubic: Cubic) -> list[Array]:
     real = (np.abs(values.imag) <= EQUAL * size) & (np.abs(values) > EQUAL * size)
     order = [i for i in np.argsort(-np.abs(values)).tolist() if real[i]]
     B = 0.5 * (cubic.scores[0] + cubic.scores[0].T)
-    made: list[Array] = []
+    made: list[tuple[float, Array]] = []
     done: set[int] = set()
     for i in order:
         if i in done:
@@ -168,8 +174,11 @@ def _eigenvectors(cubic: Cubic) -> list[Array]:
         basis = basis if right is None else np.linalg.qr(left @ basis)[0]
         # In an eigenspace the direction that grows fastest is an eigenvector of B there.
         weights, inner = np.linalg.eigh(values[i].real * (basis.T @ B @ basis))
-        made += [basis @ inner[:, k] for k in (-1,) if weights[k] > 0]
-    return made
+        if weights[-1] > 0:
+            others = np.append(np.delete(values.real, same), [] if right is None else 0.0)
+            gaps = np.sign(values[i].real) * (values[i].real - others)
+            made.append((float(np.min(gaps, initial=size)), basis @ inner[:, -1]))
+    return [u for _, u in sorted(made, key=lambda ray: -ray[0])]
 
 
 def _limits(cubic: Cubic) -> list[Array]:

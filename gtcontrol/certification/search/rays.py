@@ -4,14 +4,16 @@ The coordinates H of the cone are found in two steps.  Its first row w, with w�
 eigenvector of the derivative of N (terms of first order then drop out of the growth of y), or u.
 The other rows are orthonormal with respect to a metric P that makes the linearised flow contract:
 the solution of a Lyapunov equation, at several rates.  The size of the cone is a search over one
-number.
+number (:mod:`.cone_size`).
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
-from typing import NamedTuple
+from contextlib import contextmanager
+from itertools import islice
 
 import numpy as np
 from scipy.linalg import LinAlgError, solve_continuous_lyapunov
@@ -22,9 +24,10 @@ from ...arithmetic.real_eigenpair import has_root
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..infinity import Expansion, expand
+from ..infinity import expand
 from ..rules.ray_blow_up import BITS
 from ..rules.ray_existence import is_exact
+from .cone_size import Cone, best_cone
 from .directions import LARGE, Cubic, Ray, rays
 
 __all__ = ["find", "upper_bound"]
@@ -35,40 +38,8 @@ SHIFTS = (0.3, 0.7, 0.95)
 #: Rays whose cones are tried at most, for small and for large orders.
 MOST_RAYS = (8, 1)
 
-#: What is left of a limit, so that rounding does not decide; and of a coefficient.
-SLACK, ROUNDING = 1e-9, 1e-13
-
-#: How much later than the earliest cone a wider one may begin.
-NEARLY = 1.25
-
-#: Smallest y of a cone that needs none.
-TINY_LEAST = 1e-300
-
 #: Distances within which an exact ray is looked for, for small and for large orders.
 RADII = ((1e-14, 1e-12, 1e-10, 1e-8, 1e-6), (1e-8, 1e-6))
-
-
-class Cone(NamedTuple):
-    """An invariant cone in numbers: the data of a claim."""
-
-    H: Array
-    ratio: float
-    least: float
-    growth: float
-    drag: float
-    time: float = math.inf
-
-    def claim(self) -> Claim:
-        """Return the claim, about the start if the time is finite."""
-        numbers = {
-            "ratio": self.ratio,
-            "least": self.least,
-            "growth": self.growth,
-            "drag": self.drag,
-        }
-        if math.isfinite(self.time):
-            numbers["time"] = self.time
-        return Claim("ray-cone", numbers=numbers, arrays={"coordinates": self.H})
 
 
 def find(problem: CertificationProblem) -> Iterator[Claim]:
@@ -81,21 +52,33 @@ def find(problem: CertificationProblem) -> Iterator[Claim]:
     """
     if len(problem.vertices) != 1:
         return
-    with np.errstate(all="ignore"), balls.precision(BITS):
-        L = None if problem.start is None else problem.start.factor
-        cubic = Cubic(problem.parameters)
-        growing = []
-        best: Cone | None = None
-        for ray in rays(cubic):
-            growing.append(ray)
-            if len(growing) > MOST_RAYS[problem.dim > LARGE]:
-                break
-            for cone in _cones(problem.parameters, cubic, ray, L):
-                best = cone if best is None or _better(cone, best) else best
-        if best is not None:
-            yield best.claim()
-            return
-        yield from _existence(problem.parameters, cubic, growing)
+    # No setting may leak to the caller between two claims.
+    with _settings():
+        claim = _strongest(problem)
+    if claim is not None:
+        yield claim
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    """Precision of balls, and silence of floats that leave their range."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"), balls.precision(BITS):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _strongest(problem: CertificationProblem) -> Claim | None:
+    L = None if problem.start is None else problem.start.factor
+    cubic = Cubic(problem.parameters)
+    growing = []
+    best: Cone | None = None
+    for ray in islice(rays(cubic), MOST_RAYS[problem.dim > LARGE]):
+        growing.append(ray)
+        for cone in _cones(problem.parameters, cubic, ray, L):
+            best = cone if best is None or _better(cone, best) else best
+    if best is not None:
+        return best.claim()
+    return _existence(problem.parameters, cubic, growing)
 
 
 def upper_bound(parameters: Parameters, covariance: Array) -> Claim | None:
@@ -113,11 +96,13 @@ def upper_bound(parameters: Parameters, covariance: Array) -> Claim | None:
         Of the rule ``ray-cone``, unsettled, with the number ``time``.  To prove it for a covariance
         that is known within an enclosure, use ``rules.ray_blow_up.time_left``.
     """
+    if not np.all(np.isfinite(covariance)):
+        return None
     values, vectors = np.linalg.eigh(covariance)
     if not values[-1] > 0:
         return None
     L = vectors * np.sqrt(np.maximum(values, 0.0))
-    with np.errstate(all="ignore"), balls.precision(BITS):
+    with _settings():
         cubic = Cubic(parameters)
         for ray in rays(cubic, (vectors[:, -1],)):
             cones = [c for c in _cones(parameters, cubic, ray, L) if math.isfinite(c.time)]
@@ -137,7 +122,7 @@ def _cones(parameters: Parameters, cubic: Cubic, ray: Ray, L: Array | None) -> I
     for H in _coordinates(cubic, ray):
         expansion = expand(parameters, H)
         if expansion is not None:
-            cone = _best_cone(expansion, H, L)
+            cone = best_cone(expansion, H, L)
             if cone is not None:
                 yield cone
 
@@ -205,83 +190,13 @@ def _abscissa(M: Array) -> float:
     return float(np.linalg.eigvalsh(symmetric)[-1])
 
 
-def _best_cone(expansion: Expansion, H: Array, L: Array | None) -> Cone | None:
-    """Best size of the cone: least time for the start if it fits, else the least y."""
-    e = expansion
-    if not (e.contraction > 0 and e.rate > 0) and len(H) > 1:
-        return None
-    largest = min(
-        (e.contraction / k) ** (1 / p) if k > 0 else math.inf
-        for k, p in ((e.third, 1), (e.fourth, 2), (e.fifth, 3))
-    )
-    s = np.geomspace(1e-14, 1.0, 600) * (largest if math.isfinite(largest) else 1.0)
-    if len(H) == 1:
-        s = np.ones(1)
-    ratio = s * s
-    s = np.sqrt(ratio)
-    growth = np.asarray(e.growth(s)) - ROUNDING * e.rate
-    drag = np.asarray(e.drag(s)) + ROUNDING * 2 * (s * e.pull + abs(e.drift))
-    alpha = _limit(e, s, growth, drag) if len(H) > 1 else _slowest(growth, drag)
-    alpha = np.where(growth > 0, alpha, 0.0) * (1 - SLACK)
-    if not np.any(alpha > 0):
-        return None
-    least = np.maximum(1 / alpha, TINY_LEAST)
-    if L is not None:
-        on, off = norm_squared(H[:1] @ L), norm_squared(H[1:] @ L)
-        times = _times(growth, drag, on * (1 - ROUNDING))
-        fits = (least <= on * (1 - ROUNDING)) & (off <= ratio * on * (1 - ROUNDING)) & (times > 0)
-        if np.any(fits):
-            i = int(np.argmin(np.where(fits, times, np.inf)))
-            time = float(times[i]) * (1 + 10 * ROUNDING)
-            return _chosen(H, i, ratio, least, growth, drag, time)
-    # The widest of the cones that begin nearly as low as the lowest.
-    i = int(np.max(np.flatnonzero(least <= NEARLY * np.min(least))))
-    return _chosen(H, i, ratio, least, growth, drag, math.inf)
-
-
-def _chosen(
-    H: Array, i: int, ratio: Array, least: Array, growth: Array, drag: Array, time: float
-) -> Cone:
-    return Cone(H, float(ratio[i]), float(least[i]), float(growth[i]), float(drag[i]), time)
-
-
-def _limit(e: Expansion, s: Array, growth: Array, drag: Array) -> Array:
-    """Largest α up to which the cone of each size is invariant; 0 if there is none."""
-    far = np.asarray(e.spreading(s, 0.0))
-    near = s * (e.push + s * (e.shear + s * e.pull))
-    root = near + np.sqrt(np.maximum(near * near - 2 * e.noise * far, 0.0))
-    alpha = np.where(root > 0, -2 * far / np.where(root > 0, root, 1.0), np.inf)
-    alpha = np.minimum(alpha, _slowest(growth, drag))
-    return np.where(far < -1e-3 * e.contraction * s * s, alpha, 0.0)
-
-
-def _slowest(growth: Array, drag: Array) -> Array:
-    """Largest α up to which y grows."""
-    return np.where(drag > 0, growth / np.where(drag > 0, drag, 1.0), np.inf)
-
-
-def _times(growth: Array, drag: Array, y: float) -> Array:
-    """Upper bounds on the blow-up time from y; inf where y does not grow."""
-    x = drag / (growth * y)
-    small = np.abs(x) < 1e-8
-    safe = np.where(small | (x >= 1), 0.5, x)
-    ratio = np.where(small, 1 + 0.5 * x + x * x, -np.log1p(-safe) / safe)
-    return np.where((x < 1) & (growth > 0), ratio / (growth * y), np.inf)
-
-
-def norm_squared(M: Array) -> float:
-    """Sum of squares of the entries."""
-    return float(np.sum(M * M))
-
-
-def _existence(parameters: Parameters, cubic: Cubic, growing: list[Ray]) -> Iterator[Claim]:
+def _existence(parameters: Parameters, cubic: Cubic, growing: list[Ray]) -> Claim | None:
     """Claim the first ray that is proved to exist."""
     if parameters.noise is not None and parameters.noise.any():
-        return
+        return None
     for ray in growing:
         if is_exact(parameters, ray.u):
-            yield Claim("ray", arrays={"ray": ray.u})
-            return
+            return Claim("ray", arrays={"ray": ray.u})
         T = np.linalg.qr(np.column_stack([ray.u, np.eye(cubic.dim)[:, :-1]]))[0][:, 1:]
         H = np.vstack([ray.u, T.T])
         expansion = expand(parameters, H)
@@ -290,5 +205,5 @@ def _existence(parameters: Parameters, cubic: Cubic, growing: list[Ray]) -> Iter
         flow = expansion.linear
         for radius in RADII[cubic.dim > LARGE]:
             if has_root(flow.residual, flow.jacobian, flow.remainder, radius):
-                yield Claim("ray", numbers={"radius": radius}, arrays={"coordinates": H})
-                return
+                return Claim("ray", numbers={"radius": radius}, arrays={"coordinates": H})
+    return None
