@@ -26,6 +26,10 @@ from .rank_one_quadrature import RankOneBlowUp, RankOneLimit
 from .spectral_blow_up import SpectralBlowUp, SpectralBlowUpData
 from .ray_blow_up import RayBlowUp
 from .ray_existence import RayExistence
+from .blow_up_lower import BlowUpLower
+from .blow_up_upper import BlowUpUpper
+from .decay import Decay
+from .ultimate_bound import UltimateBound
 
 __all__ = ["RULES", "rule"]
 
@@ -52,6 +56,10 @@ _ALL: tuple[Rule, ...] = (
     AntistableValue(),
     RayBlowUp(),
     RayExistence(),
+    UltimateBound(),
+    Decay(),
+    BlowUpUpper(),
+    BlowUpLower(),
 )
 
 #: Every rule by its name.

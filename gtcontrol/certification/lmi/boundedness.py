@@ -1,0 +1,236 @@
+"""Boundedness and decay from every start: joint inequalities for W, the slack and the bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import linalg
+
+from ..._check import Array
+from ...problem.definitions import CertificationProblem
+from ...results.claims import Claim
+from ..quadratic import heads_of, smat, svec
+from .candidates import MARGINS, SLACK, Setting, is_proved, setting_of
+from .model import JointModel, PinnedModel, Point
+
+__all__ = ["bounds", "decays"]
+
+#: Weights of α against θ at which the search for the least √(αθ) begins: d <= 4, d <= 8, beyond.
+BALANCES = ((0.3, 1.0, 3.0), (1.0,), (1.0,))
+
+#: Improvements of the weight at each beginning: d <= 4, d <= 8, beyond.
+IMPROVEMENTS = (6, 2, 1)
+
+#: Gain below which an improvement ends the search.
+LEAST_GAIN = 1e-4
+
+#: Rates tried for decay, as fractions of twice the spectral abscissa of A.
+RATES = (0.9, 0.5, 0.1)
+
+#: Amount by which a rate computed in floats is weakened, in scaled units.
+GUESS_MARGIN = 1e-6
+
+
+def bounds(problem: CertificationProblem, *, single: bool = False) -> Iterator[Claim]:
+    """Search for an ultimate bound on tr S: one claim, or none.
+
+    y' <= α + a y - y²/θ gives lim sup y <= γ = aθ/2 + √(a²θ²/4 + αθ).  With a = 0 its square αθ is
+    the least of (α μ + θ/μ)²/4 over μ, so that alternating between μ and the inequality descends.
+    With a >= 0 nothing is gained; a < 0 helps under noise if A is stable.
+
+    Parameters
+    ----------
+    problem : CertificationProblem
+    single : bool
+        Search for starts of rank one only, where the slack may have any sign.
+    """
+    setting = setting_of(problem, with_start=False)
+    if single and not setting.single:
+        return
+    best: Claim | None = None
+    for point in _guesses(setting, _abscissa(problem, setting)) if setting.noisy else ():
+        guess = _bound_claim(setting, point, single=single)
+        if guess is not None and is_proved(problem, guess):
+            best = guess
+    for linear in _drifts(problem, setting):
+        for damped in (True, False) if linear < 0 else (True,):
+            found = _bound(setting, linear, damped=damped, single=single)
+            if found is not None and (best is None or _size(found) < _size(best)):
+                best = found
+    if best is not None:
+        yield best
+
+
+def decays(problem: CertificationProblem, *, single: bool = False) -> Iterator[Claim]:
+    """Search for decay to zero from every start: one claim, or none.
+
+    Parameters
+    ----------
+    problem : CertificationProblem
+    single : bool
+        Search for starts of rank one only.
+    """
+    setting = setting_of(problem, with_start=False)
+    abscissa = _abscissa(problem, setting)
+    if setting.noisy or abscissa > 0 or (single and not setting.single):
+        return
+    for point in _guesses(setting, abscissa):
+        claim = _decay_claim(setting, point, single=single)
+        if is_proved(problem, claim):
+            yield claim
+            return
+    still = not any(np.any(p.A) for p in problem.vertices)
+    if abscissa == 0 and not still:
+        return
+    for share in (0.0,) if still else RATES:
+        model = PinnedModel(
+            setting.order,
+            setting.pieces,
+            linear=2 * abscissa * share,
+            floor=setting.units.floor(),
+            free_slack=single,
+            damped=still,
+        )
+        for margin in MARGINS:
+            _, found = model.solve(margin)
+            if found is None:
+                break
+            claim = _decay_claim(setting, found, single=single)
+            if is_proved(problem, claim):
+                yield claim
+                return
+
+
+def _bound(setting: Setting, linear: float, *, damped: bool, single: bool) -> Claim | None:
+    model = JointModel(
+        setting.order,
+        setting.pieces,
+        sign=-1,
+        linear=linear,
+        floor=setting.units.floor(),
+        free_slack=single,
+        damped=damped,
+    )
+    best: tuple[float, Claim] | None = None
+    for margin in MARGINS:
+        for balance in BALANCES[_class(setting.order)]:
+            found = _descend(setting, model, balance, margin, single=single)
+            if found is None:
+                break  # infeasible, whatever the balance
+            size, claim = found
+            if best is not None and size > best[0] * (1 - LEAST_GAIN):
+                continue
+            if is_proved(setting.problem, claim):
+                best = size, claim
+        else:
+            if best is not None:
+                return best[1]
+            continue
+        break
+    return None if best is None else best[1]
+
+
+def _descend(
+    setting: Setting, model: JointModel, balance: float, margin: float, *, single: bool
+) -> tuple[float, Claim] | None:
+    """Alternate between the inequality and the balance of α and θ."""
+    best: tuple[float, Claim] | None = None
+    for _ in range(1 + IMPROVEMENTS[_class(setting.order)]):
+        _, point = model.solve(balance, margin)
+        if point is None:
+            return best
+        claim = _bound_claim(setting, point, single=single)
+        if claim is None:
+            return best
+        size = _size(claim)
+        gain = math.inf if best is None else 1 - size / best[0]
+        if gain > 0:
+            best = size, claim
+        if gain < LEAST_GAIN or point.quadratic == 0:
+            break
+        balance = _clipped(math.sqrt(-1 / point.quadratic / max(point.constant, 1e-12)))
+    return best
+
+
+def _bound_claim(setting: Setting, point: Point, *, single: bool) -> Claim | None:
+    numbers = setting.coefficients(point, -1)
+    numbers["gamma"] = 1.0
+    claim = setting.claim("ultimate-bound", point, numbers, single=single)
+    W = claim.arrays["W"]
+    k, a, e = (numbers[name] for name in ("quadratic", "linear", "constant"))
+    if k < 0:
+        gamma = (a + math.sqrt(a * a - 4 * k * e)) / (-2 * k)
+    else:
+        gamma = -e / a
+    least = _least(W)
+    if not (least > 0 and 0 < gamma < math.inf):
+        return None
+    gamma *= 1 + SLACK
+    numbers |= {"gamma": gamma, "bound": gamma / least * (1 + SLACK)}
+    start = setting.problem.start
+    if start is not None:
+        level = float(np.sum((W @ start.factor) * start.factor))
+        numbers["peak"] = max(level, gamma) / least * (1 + 4 * SLACK)
+    return setting.claim("ultimate-bound", point, numbers, single=single)
+
+
+def _decay_claim(setting: Setting, point: Point, *, single: bool) -> Claim:
+    numbers = setting.coefficients(point, -1)
+    return setting.claim("decay", point, numbers, single=single)
+
+
+def _guesses(setting: Setting, abscissa: float) -> Iterator[Point]:
+    """Points that need no solver: W = I and the solution of a Lyapunov equation, no slack."""
+    if abscissa >= 0:
+        return
+    d, q = setting.order, setting.order * (setting.order - 1) // 2
+    vertex = setting.units.vertex(setting.problem.parameters)
+    with np.errstate(all="ignore"):
+        lyapunov = linalg.solve_continuous_lyapunov(vertex.A.T, -np.eye(d))
+    if not np.all(np.isfinite(lyapunov)):
+        return
+    Z = np.zeros((len(setting.pieces), q, q))
+    for W in (np.eye(d), lyapunov / np.max(np.abs(lyapunov))):
+        if _least(W) <= 0:
+            continue
+        drifts = [smat(piece.drift @ svec(W), d) for piece in setting.pieces]
+        rate = max(float(linalg.eigh(drift, W, eigvals_only=True)[-1]) for drift in drifts)
+        rate += GUESS_MARGIN
+        if rate < 0:
+            inflow = max(float(piece.noise @ svec(W)) for piece in setting.pieces)
+            yield Point(W, None, Z, 0.0, rate, inflow * (1 + GUESS_MARGIN))
+
+
+def _drifts(problem: CertificationProblem, setting: Setting) -> tuple[float, ...]:
+    """Values of the coefficient a that are tried."""
+    abscissa = _abscissa(problem, setting)
+    attention = any(np.any(V) and np.any(B) for V, B in map(heads_of, problem.vertices))
+    undamped = (0.0,) if attention else ()
+    if not setting.noisy or abscissa >= 0:
+        return undamped
+    return (*undamped, *(2 * abscissa * share for share in RATES))
+
+
+def _abscissa(problem: CertificationProblem, setting: Setting) -> float:
+    """Largest real part of an eigenvalue of any A, in scaled units."""
+    scaled = [setting.units.vertex(p).A for p in problem.vertices]
+    return max(float(np.max(np.linalg.eigvals(A).real)) for A in scaled)
+
+
+def _class(order: int) -> int:
+    """How thoroughly to search: 0, 1 or 2."""
+    return (order > 4) + (order > 8)
+
+
+def _size(claim: Claim) -> float:
+    return claim.numbers["bound"]
+
+
+def _least(W: Array) -> float:
+    return float(np.linalg.eigvalsh(W)[0])
+
+
+def _clipped(balance: float) -> float:
+    return min(max(balance, 1e-4), 1e4)

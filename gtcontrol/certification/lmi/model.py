@@ -1,0 +1,382 @@
+"""Linear matrix inequalities of quadratic certificates, compiled once and solved repeatedly.
+
+For y = tr(W S) and a sign σ (-1: y is bounded from above, +1: from below), with
+l = (σ svec(W A + AᵀW - a W) - svec Λ)/2 and Λ ⪰ 0, Z ⪰ 0,
+
+    [ σ Q(W) - P(Z)   l               w ]
+    [ lᵀ              σ tr(W Q) + α   0 ]  ⪰ 0    implies    σ y' >= σ a y - α + y²/θ,
+    [ wᵀ              0               θ ]
+
+by the Schur complement of θ and the test vector (svec S, 1).  All unknowns are one vector, and each
+cone is the image of it under one sparse matrix, so that cvxpy has little to compile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from scipy import sparse
+
+from ..._check import Array
+from ..quadratic import drift_operator, quadratic_operator, slack_operator, smat, svec, unfolding
+from ..scaling import Vertex
+from .solver import Answer, solve
+
+__all__ = ["FixedModel", "JointModel", "Piece", "PinnedModel", "Point", "pieces_of"]
+
+#: Rows of a block (flattened), the map of unknowns to them, the first of these unknowns.
+Part = tuple[Any, Any, int]
+
+#: Bound on the coefficients κ, a, e in scaled units, where the data are near one.
+LARGEST_COEFFICIENT = 1e4
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """What one inequality is about, as linear maps of svec(W).
+
+    Parameters
+    ----------
+    form : (p², p) array
+        To the matrix of q_W.
+    drift : (p, p) array
+        To svec(W A + Aᵀ W).
+    noise : (p,) array
+        svec of the noise.
+    """
+
+    form: Array
+    drift: Array
+    noise: Array
+
+
+def pieces_of(vertices: list[Vertex], wanted: tuple[tuple[int, int], ...]) -> list[Piece]:
+    """Vertices and mixed pairs of a family; see `certification.pieces`."""
+    made = []
+    for k, m in wanted:
+        a, b = vertices[k], vertices[m]
+        form = quadratic_operator(a.V, b.B)
+        if k != m:
+            form = 0.5 * (form + quadratic_operator(b.V, a.B))
+        drift = drift_operator(0.5 * (a.A + b.A))
+        made.append(Piece(form, drift, svec(0.5 * (a.noise + b.noise))))
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """What a solver proposes, in scaled units: σ (y' - quadratic y² - linear y - constant) >= 0.
+
+    Parameters
+    ----------
+    W : (d, d) array
+    Lam : (P, d, d) array or None
+        One for each piece; None if it is what makes l vanish.
+    Z : (P, q, q) array
+    quadratic, linear, constant : float
+    """
+
+    W: Array
+    Lam: Array | None
+    Z: Array
+    quadratic: float
+    linear: float
+    constant: float
+
+
+class _Model:
+    """Unknowns: some leading ones, then svec(Λ) and svec(Z) of each piece.
+
+    Parameters
+    ----------
+    order : int
+        Dimension d.
+    count : int
+        Number of pieces.
+    leading : int
+        Number of the leading unknowns.
+    multipliers, free_slack : bool
+        Whether there are Λ, and whether Z may have any sign (right in rank one).
+    """
+
+    def __init__(
+        self, order: int, count: int, leading: int, *, multipliers: bool, free_slack: bool
+    ) -> None:
+        self.order, self.count = order, count
+        self.p, self.q = order * (order + 1) // 2, order * (order - 1) // 2
+        self._leading, self._width = leading, self.p if multipliers else 0
+        self._free = free_slack
+        self.unknowns = cp.Variable(self.first(count))
+        self.margin = cp.Parameter(nonneg=True)
+
+    def first(self, number: int) -> int:
+        """First unknown of a piece."""
+        return self._leading + number * (self._width + self.q * (self.q + 1) // 2)
+
+    def slack_start(self, number: int) -> int:
+        """First unknown of Z of a piece."""
+        return self.first(number) + self._width
+
+    def image(self, parts: list[Part], size: int) -> Any:
+        """Square matrix of order `size`, linear in the unknowns."""
+        entries = [(rows, sparse.coo_matrix(part), start) for rows, part, start in parts]
+        data = np.concatenate([m.data for _, m, _ in entries])
+        row = np.concatenate([np.asarray(rows)[m.row] for rows, m, _ in entries])
+        column = np.concatenate([m.col + start for _, m, start in entries])
+        shape = (size * size, self.unknowns.size)
+        made = sparse.csc_matrix((data, (row, column)), shape=shape)
+        return (made @ self.unknowns).reshape((size, size), order="F")
+
+    def inside(self, image: Any, shift: Array | None = None) -> Any:
+        """Constraint that a matrix, minus `shift`, is at least the margin."""
+        made = image - self.margin * np.eye(image.shape[0])
+        return (made if shift is None else made - shift) >> 0
+
+    def symmetric(self, start: int, order: int) -> Any:
+        """Matrix of unknown coordinates."""
+        return self.image([(np.arange(order * order), unfolding(order), start)], order)
+
+    def cones(self, number: int) -> list[Any]:
+        """Constraints Λ ⪰ 0 and Z ⪰ 0 of a piece."""
+        made = []
+        if self._width:
+            made.append(self.inside(self.symmetric(self.first(number), self.order)))
+        if self.q and not self._free:
+            made.append(self.inside(self.symmetric(self.slack_start(number), self.q)))
+        return made
+
+    def slack_part(self, number: int, rows: Any) -> list[Part]:
+        """-P(Z) of a piece."""
+        if not self.q:
+            return []
+        return [(rows, -slack_operator(self.order), self.slack_start(number))]
+
+    def multipliers_and_slacks(self) -> tuple[Array | None, Array]:
+        """Values of all Λ and Z."""
+        x, d, q = np.asarray(self.unknowns.value), self.order, self.q
+        Lam, Z = [], []
+        for k in range(self.count):
+            first, middle = self.first(k), self.slack_start(k)
+            Z.append(smat(x[middle : self.first(k + 1)], q) if q else np.zeros((0, 0)))
+            if self._width:
+                Lam.append(smat(x[first:middle], d))
+        return (np.stack(Lam) if Lam else None), np.stack(Z)
+
+
+class JointModel(_Model):
+    """All of W, Λ, Z, α, θ at once.
+
+    Parameters
+    ----------
+    order : int
+        Dimension d.
+    pieces : list of Piece
+    sign : int
+        -1 for dissipation, +1 for growth.
+    linear : float
+        The coefficient a of y.
+    floor : (d, d) array, optional
+        W ⪰ floor; without it W is any symmetric matrix.
+    start : (d, d) array, optional
+        tr(W start) = 1.
+    free_slack : bool
+        Whether Z may have any sign, which is right for covariances of rank one.
+    damped : bool
+        Whether there is a term y²/θ.
+    """
+
+    def __init__(
+        self,
+        order: int,
+        pieces: list[Piece],
+        *,
+        sign: int,
+        linear: float = 0.0,
+        floor: Array | None = None,
+        start: Array | None = None,
+        free_slack: bool = False,
+        damped: bool = True,
+    ) -> None:
+        p = order * (order + 1) // 2
+        super().__init__(order, len(pieces), p + 2, multipliers=True, free_slack=free_slack)
+        self._sign, self._linear, self._damped = sign, linear, damped
+        self._weights = cp.Parameter(2)
+        constraints = []
+        if floor is not None:
+            constraints.append(self.inside(self.symmetric(0, order), floor))
+        if start is not None:
+            constraints.append(svec(start) @ self.unknowns[:p] == 1)
+        if not damped:
+            constraints.append(self.unknowns[p + 1] == 1)
+        for number, piece in enumerate(pieces):
+            constraints.append(self.inside(self._block(number, piece)))
+            constraints += self.cones(number)
+        objective = self._weights @ self.unknowns[p : p + 2]
+        self._problem = cp.Problem(cp.Minimize(objective), constraints)
+
+    def solve(self, balance: float, margin: float) -> tuple[Answer, Point | None]:
+        """Minimise α · balance + θ/balance, with matrices at least `margin` inside the cone."""
+        self._weights.value = np.array([balance, 1.0 / balance])
+        self.margin.value = margin
+        answer = solve(self._problem)
+        return answer, self._point() if answer.has_point else None
+
+    def _point(self) -> Point | None:
+        x = np.asarray(self.unknowns.value)
+        Lam, Z = self.multipliers_and_slacks()
+        alpha, theta = float(x[self.p]), float(x[self.p + 1])
+        if theta <= 0:
+            return None
+        quadratic = self._sign / theta if self._damped else 0.0
+        W = smat(x[: self.p], self.order)
+        return Point(W, Lam, Z, quadratic, self._linear, -self._sign * max(alpha, 0.0))
+
+    def _block(self, number: int, piece: Piece) -> Any:
+        p, sign = self.p, self._sign
+        size = p + 2 if self._damped else p + 1
+        grid = np.arange(size * size).reshape(size, size)
+        side = sign * (piece.drift - self._linear * np.eye(p)) / 2
+        one = np.ones((1, 1))
+        parts: list[Part] = [
+            (grid[:p, :p].ravel(), sign * piece.form, 0),
+            (grid[p, p : p + 1], sign * piece.noise[None, :], 0),
+            (grid[p, p : p + 1], one, p),
+            *self.slack_part(number, grid[:p, :p].ravel()),
+        ]
+        for edge in (grid[p, :p], grid[:p, p]):
+            parts += [(edge, side, 0), (edge, -0.5 * np.eye(p), self.first(number))]
+        if self._damped:
+            parts += [(edge, np.eye(p), 0) for edge in (grid[p + 1, :p], grid[:p, p + 1])]
+            parts.append((grid[p + 1, p + 1 :], one, p + 1))
+        return self.image(parts, size)
+
+
+class PinnedModel(_Model):
+    """W and Z with no constant: y' <= a y and -q_W dissipative, so that S decays; noise-free.
+
+    Parameters
+    ----------
+    order : int
+        Dimension d.
+    pieces : list of Piece
+    linear : float
+        The rate a.
+    floor : (d, d) array
+        W ⪰ floor.
+    free_slack : bool
+        Whether Z may have any sign.
+    damped : bool
+        Whether there is a term y²/θ.
+    """
+
+    def __init__(
+        self,
+        order: int,
+        pieces: list[Piece],
+        *,
+        linear: float,
+        floor: Array,
+        free_slack: bool = False,
+        damped: bool = False,
+    ) -> None:
+        p = order * (order + 1) // 2
+        super().__init__(order, len(pieces), p + 1, multipliers=False, free_slack=free_slack)
+        self._linear, self._damped = linear, damped
+        size = p + 1 if damped else p
+        grid = np.arange(size * size).reshape(size, size)
+        constraints = [self.inside(self.symmetric(0, order), floor)]
+        for number, piece in enumerate(pieces):
+            rows = grid[:p, :p].ravel()
+            parts: list[Part] = [(rows, -piece.form, 0), *self.slack_part(number, rows)]
+            if damped:
+                parts += [(edge, np.eye(p), 0) for edge in (grid[p, :p], grid[:p, p])]
+                parts.append((grid[p, p:], np.ones((1, 1)), p))
+            decay = unfolding(order) @ (linear * np.eye(p) - piece.drift)
+            constraints.append(self.inside(self.image(parts, size)))
+            if np.any(decay):
+                constraints.append(
+                    self.inside(self.image([(np.arange(order**2), decay, 0)], order))
+                )
+            constraints += self.cones(number)
+        # Without the term y²/θ the smallest W is wanted, so that the problem is bounded.
+        target = self.unknowns[p] if damped else svec(np.eye(order)) @ self.unknowns[:p]
+        if not damped:
+            constraints.append(self.unknowns[p] == 1)
+        self._problem = cp.Problem(cp.Minimize(target), constraints)
+
+    def solve(self, margin: float) -> tuple[Answer, Point | None]:
+        """Solve with matrices at least `margin` inside the cone."""
+        self.margin.value = margin
+        answer = solve(self._problem)
+        if not answer.has_point:
+            return answer, None
+        x = np.asarray(self.unknowns.value)
+        theta = float(x[self.p])
+        if theta <= 0:
+            return answer, None
+        W, quadratic = smat(x[: self.p], self.order), -1.0 / theta if self._damped else 0.0
+        _, Z = self.multipliers_and_slacks()
+        return answer, Point(W, None, Z, quadratic, self._linear, 0.0)
+
+
+class FixedModel(_Model):
+    """Λ, Z and the right-hand side κ y² + a y + e for a given W.
+
+    Parameters
+    ----------
+    order : int
+        Dimension d.
+    pieces : list of Piece
+    sign : int
+        -1 for a bound of y' from above, +1 from below.
+    W : (d, d) array
+    free_slack : bool
+        Whether Z may have any sign.
+    """
+
+    def __init__(
+        self, order: int, pieces: list[Piece], *, sign: int, W: Array, free_slack: bool = False
+    ) -> None:
+        super().__init__(order, len(pieces), 3, multipliers=True, free_slack=free_slack)
+        self._W, self._sign = W, sign
+        self._weights = cp.Parameter(3)
+        p, w = self.p, svec(W)
+        grid = np.arange((p + 1) ** 2).reshape(p + 1, p + 1)
+        constraints: list[Any] = []
+        for number, piece in enumerate(pieces):
+            fixed = np.zeros((p + 1, p + 1))
+            fixed[:p, :p] = sign * (piece.form @ w).reshape(p, p)
+            fixed[p, :p] = fixed[:p, p] = sign * (piece.drift @ w) / 2
+            fixed[p, p] = sign * (piece.noise @ w)
+            rows = grid[:p, :p].ravel()
+            parts: list[Part] = [
+                (rows, -sign * np.outer(w, w).reshape(-1, 1), 0),
+                (grid[p, p:], np.full((1, 1), -float(sign)), 2),
+                *self.slack_part(number, rows),
+            ]
+            for edge in (grid[p, :p], grid[:p, p]):
+                parts += [(edge, -sign * w[:, None] / 2, 1)]
+                parts += [(edge, -0.5 * np.eye(p), self.first(number))]
+            constraints.append(self.inside(self.image(parts, p + 1), -fixed))
+            constraints += self.cones(number)
+        objective = self._weights @ self.unknowns[:3]
+        # The sizes of coefficients are bounded: a linear functional alone may not be.
+        constraints += [self.unknowns[:3] <= LARGEST_COEFFICIENT]
+        constraints += [self.unknowns[:3] >= -LARGEST_COEFFICIENT]
+        self._problem = cp.Problem(cp.Minimize(-sign * objective), constraints)
+
+    def solve(
+        self, weights: tuple[float, float, float], margin: float
+    ) -> tuple[Answer, Point | None]:
+        """Make weights · (κ, a, e) as small (σ = -1) or large (σ = +1) as possible."""
+        self._weights.value = np.array(weights) / max(weights)
+        self.margin.value = margin
+        answer = solve(self._problem)
+        if not answer.has_point:
+            return answer, None
+        Lam, Z = self.multipliers_and_slacks()
+        k, a, e = (float(v) for v in np.asarray(self.unknowns.value)[:3])
+        return answer, Point(self._W, Lam, Z, k, a, e)

@@ -1,0 +1,56 @@
+"""Which inequalities a family of parameters needs: vertices, and pairs of vertices.
+
+For parameters Σ_k λ_k (A_k, V_k, B_k) in the convex hull of vertices, the rate of y = tr(W S) is
+
+    Σ_k λ_k² (rate at vertex k) + Σ_{k<l} 2 λ_k λ_l (rate of the mixed pair k, l),
+
+where the mixed pair has the averages of A and noise and the form (Q(V_k, B_l) + Q(V_l, B_k))/2.
+As the weights are nonnegative and add up to one, an inequality for all vertices and all mixed pairs
+holds in the whole hull, however the parameters vary in time.  The mixed pairs are not needed where
+the rate is affine in the vertex: if the vertices are all combinations of some (A, V, noise) with
+some B, or of some V with some (A, B, noise).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..parameters import Parameters
+from .quadratic import heads_of
+
+__all__ = ["comparable", "index_pairs"]
+
+
+def comparable(vertices: Sequence[Parameters]) -> bool:
+    """Whether all vertices have the same dimension and number of heads."""
+    return len({heads_of(p)[0].shape for p in vertices}) == 1
+
+
+def index_pairs(vertices: Sequence[Parameters]) -> tuple[tuple[int, int], ...]:
+    """Pairs (k, l), k <= l, of vertices for which an inequality is needed."""
+    count = len(vertices)
+    own = tuple((k, k) for k in range(count))
+    if _is_product(vertices, drift_with_value=True) or _is_product(
+        vertices, drift_with_value=False
+    ):
+        return own
+    return own + tuple((k, m) for k in range(count) for m in range(k + 1, count))
+
+
+def _is_product(vertices: Sequence[Parameters], *, drift_with_value: bool) -> bool:
+    """Whether the vertices are all combinations of first and second parts."""
+    firsts, seconds, found = [], [], set()
+    for p in vertices:
+        V, B = (_key(x) for x in heads_of(p))
+        drift = _key(p.A) + (b"" if p.noise is None else _key(p.noise))
+        first, second = (V + drift, B) if drift_with_value else (V, B + drift)
+        firsts.append(first)
+        seconds.append(second)
+        found.add((first, second))
+    return len(found) == len(set(firsts)) * len(set(seconds))
+
+
+def _key(values: np.ndarray) -> bytes:
+    return (values + 0.0).tobytes()  # one zero only
