@@ -7,8 +7,8 @@ the equation that bounds it.  With f(y) = κ y² + a y + e, D = a² - 4 κ e and
                      = 2/f'(y₀)                        if D = 0,
                      = 2 arccot(f'(y₀)/√-D)/√-D         if D < 0,
 
-by partial fractions.  The solution is a quotient of solutions of the linear system u' = a u/2 + e v,
-v' = -κ u - a v/2, whose matrix has the square (D/4) I.
+by partial fractions.  The solution is a quotient of solutions of the linear system
+u' = a u/2 + e v, v' = -κ u - a v/2, whose matrix has the square (D/4) I.
 """
 
 from __future__ import annotations

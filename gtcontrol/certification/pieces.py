@@ -20,7 +20,10 @@ import numpy as np
 from ..parameters import Parameters
 from .quadratic import heads_of
 
-__all__ = ["comparable", "index_pairs"]
+__all__ = ["comparable", "index_pairs", "may_dissipate", "may_grow"]
+
+#: Eigenvalues of a score matrix below this fraction of the largest one count as zero.
+TOLERANCE = 1e-12
 
 
 def comparable(vertices: Sequence[Parameters]) -> bool:
@@ -37,6 +40,39 @@ def index_pairs(vertices: Sequence[Parameters]) -> tuple[tuple[int, int], ...]:
     ):
         return own
     return own + tuple((k, m) for k in range(count) for m in range(k + 1, count))
+
+
+def may_dissipate(vertices: Sequence[Parameters]) -> bool:
+    """Whether an inequality q_W(S) <= -c |S|², c > 0, W ⪰ 0 may hold for every covariance.
+
+    On S = x xᵀ, q_W(S) = 2 Σ_h (xᵀ W V_h x)(xᵀ B_h x): with one head the symmetric part of B must
+    be definite (and with none there is no such inequality).
+    """
+    return all(_score_signs(p) in ((-1,), (1,), None) for p in vertices)
+
+
+def may_grow(vertices: Sequence[Parameters]) -> bool:
+    """Whether an inequality q_W(S) >= κ tr(W S)², κ > 0, may hold with a margin.
+
+    On S = x xᵀ it says 2 (xᵀ W V x)(xᵀ B x) >= κ (xᵀ W x)², so that W vanishes wherever the quadric
+    of B does: if that is a true cone, W is a multiple of the symmetric part of B, and equality
+    holds on the cone, so that there is no margin.
+    """
+    return all(_score_signs(p) not in ((), (-1, 1), (-1, 0, 1)) for p in vertices)
+
+
+def _score_signs(parameters: Parameters) -> tuple[int, ...] | None:
+    """Signs of the eigenvalues of the symmetric part of B: () without heads, None if several."""
+    V, B = heads_of(parameters)
+    used = [b for v, b in zip(V, B, strict=True) if np.any(v) and np.any(b)]
+    if len(used) > 1:
+        return None
+    if not used:
+        return ()
+    scaled = used[0] / np.max(np.abs(used[0]))
+    values = np.linalg.eigvalsh(scaled + scaled.T)
+    signs = np.sign(np.where(np.abs(values) > TOLERANCE, values, 0.0))
+    return tuple(sorted({int(s) for s in signs}))
 
 
 def _is_product(vertices: Sequence[Parameters], *, drift_with_value: bool) -> bool:

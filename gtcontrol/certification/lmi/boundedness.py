@@ -11,9 +11,11 @@ from scipy import linalg
 from ..._check import Array
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..quadratic import heads_of, smat, svec
-from .candidates import MARGINS, SLACK, Setting, is_proved, setting_of
-from .model import JointModel, PinnedModel, Point
+from ..pieces import may_dissipate
+from ..quadratic import smat, svec
+from .candidates import GUESS_MARGIN, MARGINS, SLACK, Setting, is_proved, setting_of
+from .model import JointModel, Point
+from .pinned import PinnedModel
 
 __all__ = ["bounds", "decays"]
 
@@ -28,9 +30,6 @@ LEAST_GAIN = 1e-4
 
 #: Rates tried for decay, as fractions of twice the spectral abscissa of A.
 RATES = (0.9, 0.5, 0.1)
-
-#: Amount by which a rate computed in floats is weakened, in scaled units.
-GUESS_MARGIN = 1e-6
 
 
 def bounds(problem: CertificationProblem, *, single: bool = False) -> Iterator[Claim]:
@@ -82,7 +81,7 @@ def decays(problem: CertificationProblem, *, single: bool = False) -> Iterator[C
             yield claim
             return
     still = not any(np.any(p.A) for p in problem.vertices)
-    if abscissa == 0 and not still:
+    if (abscissa == 0 and not still) or not may_dissipate(problem.vertices):
         return
     for share in (0.0,) if still else RATES:
         model = PinnedModel(
@@ -160,10 +159,7 @@ def _bound_claim(setting: Setting, point: Point, *, single: bool) -> Claim | Non
     claim = setting.claim("ultimate-bound", point, numbers, single=single)
     W = claim.arrays["W"]
     k, a, e = (numbers[name] for name in ("quadratic", "linear", "constant"))
-    if k < 0:
-        gamma = (a + math.sqrt(a * a - 4 * k * e)) / (-2 * k)
-    else:
-        gamma = -e / a
+    gamma = (a + math.sqrt(a * a - 4 * k * e)) / (-2 * k) if k < 0 else -e / a
     least = _least(W)
     if not (least > 0 and 0 < gamma < math.inf):
         return None
@@ -206,11 +202,11 @@ def _guesses(setting: Setting, abscissa: float) -> Iterator[Point]:
 def _drifts(problem: CertificationProblem, setting: Setting) -> tuple[float, ...]:
     """Values of the coefficient a that are tried."""
     abscissa = _abscissa(problem, setting)
-    attention = any(np.any(V) and np.any(B) for V, B in map(heads_of, problem.vertices))
-    undamped = (0.0,) if attention else ()
+    if not may_dissipate(problem.vertices):
+        return ()
     if not setting.noisy or abscissa >= 0:
-        return undamped
-    return (*undamped, *(2 * abscissa * share for share in RATES))
+        return (0.0,)
+    return (0.0, *(2 * abscissa * share for share in RATES))
 
 
 def _abscissa(problem: CertificationProblem, setting: Setting) -> float:

@@ -22,13 +22,16 @@ from ..rules.base import Refuted
 from ..scaling import Units, scale
 from .model import Piece, Point, pieces_of
 
-__all__ = ["MARGINS", "Setting", "is_proved", "setting_of"]
+__all__ = ["GUESS_MARGIN", "MARGINS", "Setting", "is_proved", "setting_of"]
 
 #: Margins inside the cones, in scaled units, tried one after the other until the proof succeeds.
 MARGINS = (1e-7, 1e-6, 1e-5, 1e-4)
 
 #: Bits after the point to which matrices are rounded in scaled units.
 BITS = 30
+
+#: Amount by which a rate computed in floats is weakened, in scaled units.
+GUESS_MARGIN = 1e-6
 
 #: Relative amount by which numbers that follow from others are enlarged against rounding.
 SLACK = 1e-9

@@ -25,13 +25,10 @@ from ..quadratic import drift_operator, quadratic_operator, slack_operator, smat
 from ..scaling import Vertex
 from .solver import Answer, solve
 
-__all__ = ["FixedModel", "JointModel", "Piece", "PinnedModel", "Point", "pieces_of"]
+__all__ = ["JointModel", "Model", "Part", "Piece", "Point", "pieces_of"]
 
 #: Rows of a block (flattened), the map of unknowns to them, the first of these unknowns.
 Part = tuple[Any, Any, int]
-
-#: Bound on the coefficients κ, a, e in scaled units, where the data are near one.
-LARGEST_COEFFICIENT = 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +84,7 @@ class Point:
     constant: float
 
 
-class _Model:
+class Model:
     """Unknowns: some leading ones, then svec(Λ) and svec(Z) of each piece.
 
     Parameters
@@ -166,7 +163,7 @@ class _Model:
         return (np.stack(Lam) if Lam else None), np.stack(Z)
 
 
-class JointModel(_Model):
+class JointModel(Model):
     """All of W, Λ, Z, α, θ at once.
 
     Parameters
@@ -232,7 +229,9 @@ class JointModel(_Model):
             return None
         quadratic = self._sign / theta if self._damped else 0.0
         W = smat(x[: self.p], self.order)
-        return Point(W, Lam, Z, quadratic, self._linear, -self._sign * max(alpha, 0.0))
+        # A negative α is growth by noise; a bound from above has none.
+        alpha = alpha if self._sign > 0 else max(alpha, 0.0)
+        return Point(W, Lam, Z, quadratic, self._linear, -self._sign * alpha)
 
     def _block(self, number: int, piece: Piece) -> Any:
         p, sign = self.p, self._sign
@@ -252,131 +251,3 @@ class JointModel(_Model):
             parts += [(edge, np.eye(p), 0) for edge in (grid[p + 1, :p], grid[:p, p + 1])]
             parts.append((grid[p + 1, p + 1 :], one, p + 1))
         return self.image(parts, size)
-
-
-class PinnedModel(_Model):
-    """W and Z with no constant: y' <= a y and -q_W dissipative, so that S decays; noise-free.
-
-    Parameters
-    ----------
-    order : int
-        Dimension d.
-    pieces : list of Piece
-    linear : float
-        The rate a.
-    floor : (d, d) array
-        W ⪰ floor.
-    free_slack : bool
-        Whether Z may have any sign.
-    damped : bool
-        Whether there is a term y²/θ.
-    """
-
-    def __init__(
-        self,
-        order: int,
-        pieces: list[Piece],
-        *,
-        linear: float,
-        floor: Array,
-        free_slack: bool = False,
-        damped: bool = False,
-    ) -> None:
-        p = order * (order + 1) // 2
-        super().__init__(order, len(pieces), p + 1, multipliers=False, free_slack=free_slack)
-        self._linear, self._damped = linear, damped
-        size = p + 1 if damped else p
-        grid = np.arange(size * size).reshape(size, size)
-        constraints = [self.inside(self.symmetric(0, order), floor)]
-        for number, piece in enumerate(pieces):
-            rows = grid[:p, :p].ravel()
-            parts: list[Part] = [(rows, -piece.form, 0), *self.slack_part(number, rows)]
-            if damped:
-                parts += [(edge, np.eye(p), 0) for edge in (grid[p, :p], grid[:p, p])]
-                parts.append((grid[p, p:], np.ones((1, 1)), p))
-            decay = unfolding(order) @ (linear * np.eye(p) - piece.drift)
-            constraints.append(self.inside(self.image(parts, size)))
-            if np.any(decay):
-                constraints.append(
-                    self.inside(self.image([(np.arange(order**2), decay, 0)], order))
-                )
-            constraints += self.cones(number)
-        # Without the term y²/θ the smallest W is wanted, so that the problem is bounded.
-        target = self.unknowns[p] if damped else svec(np.eye(order)) @ self.unknowns[:p]
-        if not damped:
-            constraints.append(self.unknowns[p] == 1)
-        self._problem = cp.Problem(cp.Minimize(target), constraints)
-
-    def solve(self, margin: float) -> tuple[Answer, Point | None]:
-        """Solve with matrices at least `margin` inside the cone."""
-        self.margin.value = margin
-        answer = solve(self._problem)
-        if not answer.has_point:
-            return answer, None
-        x = np.asarray(self.unknowns.value)
-        theta = float(x[self.p])
-        if theta <= 0:
-            return answer, None
-        W, quadratic = smat(x[: self.p], self.order), -1.0 / theta if self._damped else 0.0
-        _, Z = self.multipliers_and_slacks()
-        return answer, Point(W, None, Z, quadratic, self._linear, 0.0)
-
-
-class FixedModel(_Model):
-    """Λ, Z and the right-hand side κ y² + a y + e for a given W.
-
-    Parameters
-    ----------
-    order : int
-        Dimension d.
-    pieces : list of Piece
-    sign : int
-        -1 for a bound of y' from above, +1 from below.
-    W : (d, d) array
-    free_slack : bool
-        Whether Z may have any sign.
-    """
-
-    def __init__(
-        self, order: int, pieces: list[Piece], *, sign: int, W: Array, free_slack: bool = False
-    ) -> None:
-        super().__init__(order, len(pieces), 3, multipliers=True, free_slack=free_slack)
-        self._W, self._sign = W, sign
-        self._weights = cp.Parameter(3)
-        p, w = self.p, svec(W)
-        grid = np.arange((p + 1) ** 2).reshape(p + 1, p + 1)
-        constraints: list[Any] = []
-        for number, piece in enumerate(pieces):
-            fixed = np.zeros((p + 1, p + 1))
-            fixed[:p, :p] = sign * (piece.form @ w).reshape(p, p)
-            fixed[p, :p] = fixed[:p, p] = sign * (piece.drift @ w) / 2
-            fixed[p, p] = sign * (piece.noise @ w)
-            rows = grid[:p, :p].ravel()
-            parts: list[Part] = [
-                (rows, -sign * np.outer(w, w).reshape(-1, 1), 0),
-                (grid[p, p:], np.full((1, 1), -float(sign)), 2),
-                *self.slack_part(number, rows),
-            ]
-            for edge in (grid[p, :p], grid[:p, p]):
-                parts += [(edge, -sign * w[:, None] / 2, 1)]
-                parts += [(edge, -0.5 * np.eye(p), self.first(number))]
-            constraints.append(self.inside(self.image(parts, p + 1), -fixed))
-            constraints += self.cones(number)
-        objective = self._weights @ self.unknowns[:3]
-        # The sizes of coefficients are bounded: a linear functional alone may not be.
-        constraints += [self.unknowns[:3] <= LARGEST_COEFFICIENT]
-        constraints += [self.unknowns[:3] >= -LARGEST_COEFFICIENT]
-        self._problem = cp.Problem(cp.Minimize(-sign * objective), constraints)
-
-    def solve(
-        self, weights: tuple[float, float, float], margin: float
-    ) -> tuple[Answer, Point | None]:
-        """Make weights · (κ, a, e) as small (σ = -1) or large (σ = +1) as possible."""
-        self._weights.value = np.array(weights) / max(weights)
-        self.margin.value = margin
-        answer = solve(self._problem)
-        if not answer.has_point:
-            return answer, None
-        Lam, Z = self.multipliers_and_slacks()
-        k, a, e = (float(v) for v in np.asarray(self.unknowns.value)[:3])
-        return answer, Point(self._W, Lam, Z, k, a, e)

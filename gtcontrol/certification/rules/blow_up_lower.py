@@ -2,7 +2,7 @@
 
 Let W ≻ 0 and y' <= f(y) = κ y² + a y + e for every covariance, y₀ = tr(W S₀).  Then
 
-- S exists at least until T = ∫_{y₀}^∞ dy/f(y) if κ > 0 and f > 0 on [y₀, ∞), and for ever if κ <= 0;
+- S exists at least until T = ∫_{y₀}^∞ dy/f(y) if κ > 0 and f > 0 on [y₀, ∞), or for ever if κ <= 0;
 - y <= c for ever if f(c) <= 0 at some c >= y₀;
 - S -> 0 if moreover e = 0, a < 0 and f(y₀) < 0, as f(y)/y = κ y + a is then negative on (0, y₀].
 """
@@ -17,8 +17,8 @@ from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
 from ..comparison import passage_time
-from ..inequality import check_inequality, comparison_of, level_of, weight_of
 from .base import Refuted, Rule, Scope, Statement, number
+from .inequality import check_inequality, comparison_of, level_of, weight_of
 from .ultimate_bound import dominates
 
 __all__ = ["BlowUpLower"]

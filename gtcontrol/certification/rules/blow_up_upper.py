@@ -11,8 +11,8 @@ from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
 from ..comparison import passage_time
-from ..inequality import check_inequality, comparison_of, level_of
 from .base import Refuted, Rule, Scope, Statement, number
+from .inequality import check_inequality, comparison_of, level_of
 
 __all__ = ["BlowUpUpper"]
 

@@ -11,8 +11,8 @@ from ...arithmetic.dyadic import positive_definite
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
-from ..inequality import check_inequality, comparison_of, weight_of
 from .base import Refuted, Rule, Scope, Statement
+from .inequality import check_inequality, comparison_of, weight_of
 
 __all__ = ["Decay"]
 

@@ -14,8 +14,8 @@ from ...arithmetic.dyadic import Dyadic, dyadic, identity, positive_semidefinite
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
-from ..inequality import check_inequality, comparison_of, level_of, weight_of
 from .base import Refuted, Rule, Scope, Statement, number
+from .inequality import check_inequality, comparison_of, level_of, weight_of
 
 __all__ = ["UltimateBound", "dominates"]
 

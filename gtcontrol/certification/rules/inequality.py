@@ -19,14 +19,14 @@ from functools import cache
 
 import numpy as np
 
-from ..arithmetic.dyadic import Dyadic, dyadic, positive_semidefinite
-from ..parameters import Parameters
-from ..problem.definitions import CertificationProblem
-from ..results.claims import Claim
-from .comparison import Comparison
-from .pieces import comparable, index_pairs
-from .quadratic import Indices, heads_of, pairs
-from .rules.base import Refuted, matrix, number
+from ...arithmetic.dyadic import Dyadic, dyadic, positive_semidefinite
+from ...parameters import Parameters
+from ...problem.definitions import CertificationProblem
+from ...results.claims import Claim
+from ..comparison import Comparison
+from ..pieces import comparable, index_pairs
+from ..quadratic import Indices, heads_of, pairs
+from .base import Refuted, matrix, number
 
 __all__ = ["check_inequality", "comparison_of", "level_of", "rank_one", "weight_of"]
 
@@ -49,7 +49,7 @@ def weight_of(problem: CertificationProblem, claim: Claim) -> Dyadic:
 
 
 def level_of(problem: CertificationProblem, claim: Claim) -> Fraction:
-    """y at the start, tr(W L Lᵀ), exactly."""
+    """Y at the start, tr(W L Lᵀ), exactly."""
     if problem.start is None:
         raise Refuted("the claim is about a start, but the problem has none")
     L = dyadic(problem.start.factor)
