@@ -70,8 +70,12 @@ def _score_signs(parameters: Parameters) -> tuple[int, ...] | None:
     if not used:
         return ()
     scaled = used[0] / np.max(np.abs(used[0]))
-    values = np.linalg.eigvalsh(scaled + scaled.T)
-    signs = np.sign(np.where(np.abs(values) > TOLERANCE, values, 0.0))
+    scaled = scaled + scaled.T
+    # A congruence keeps the signs: the diagonal is made one where it is not zero.
+    size = np.sqrt(np.abs(np.diag(scaled)))
+    size = np.where(size > 0, size, 1.0)
+    values = np.linalg.eigvalsh(scaled / np.outer(size, size))
+    signs = np.sign(np.where(np.abs(values) > TOLERANCE * np.max(np.abs(values)), values, 0.0))
     return tuple(sorted({int(s) for s in signs}))
 
 
