@@ -1,0 +1,1 @@
+"""Equilibria of the covariance and of the mean, found numerically and classified."""
