@@ -12,8 +12,8 @@ from .quadratic import Quadratic
 
 __all__ = ["integrate"]
 
-#: Time in units of the rates, and the relative tolerance (Newton's method follows).
-HORIZON = 60.0
+#: Time in units of 1/‖A‖, and the relative tolerance (Newton's method follows).
+HORIZON = 100.0
 TOLERANCE = 1e-8
 
 #: Steps after which a slow or oscillating run is left as it is.
@@ -37,10 +37,12 @@ def integrate(field: Quadratic, factors: list[Array]) -> list[Array]:
     p = Parameters(
         A=field.A, B=field.B, V=field.V, noise=(field.Q + field.Q.T) / 2 if field.noisy else None
     )
+    speed = float(np.linalg.norm(field.A, 2))
+    horizon = HORIZON / speed if speed > 0 else HORIZON
     found = []
     for L in factors:
         start = Gaussian(np.zeros(field.dim), L)
-        path = simulate(start, p, HORIZON, rtol=TOLERANCE, max_steps=MOST_STEPS)
+        path = simulate(start, p, horizon, rtol=TOLERANCE, max_steps=MOST_STEPS)
         last = path.factors[-1]
         if np.isfinite(path.blow_up_time) or not np.linalg.norm(last) < 1e6:
             continue
