@@ -1,0 +1,145 @@
+"""Local stability: an equilibrium that attracts, with a rate and a region of attraction.
+
+In coordinates y (:mod:`.neighbourhood`) the covariance moves by y' = f + J y + T(y, y).  Suppose
+that the symmetric part of J is at most -a < 0.  Then ‖J⁻¹‖ <= 1/a, and y ↦ -J⁻¹(f + T(y, y)) maps
+the ball |y| <= ε into itself and contracts if |f| + κ ε² <= a ε and 2 κ ε < a: there is exactly one
+zero y* in the ball.  For δ = y - y*, δ' = (J + 2 T(y*, ·)) δ + T(δ, δ), so
+
+    d|δ|/dt <= -α |δ| + κ₃ |δ|²,    α = a - 2 κ ε,
+
+and |δ| < ρ <= α/κ₃ implies |δ(t)| <= exp(-(α - κ₃|δ(0)|) t) |δ(0)|.  The approximate equilibrium
+R E_r Rᵀ itself is a covariance of rank r in this region; covariances remain covariances, of the
+same rank without noise, so S* is positive semidefinite of rank at most r; as it differs from E_r by
+less than 1 in R's coordinates, its rank is r.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...arithmetic import balls
+from ...arithmetic.norms import frobenius_bound
+from ...problem.definitions import CertificationProblem
+from ...results.claims import Claim
+from ...status import Verdict
+from .base import Refuted, Rule, Scope, Statement, matrix, number
+from .neighbourhood import BITS, Neighbourhood, neighbourhood
+
+__all__ = ["LocalStabilityRule", "check_stability", "describe"]
+
+
+class LocalStabilityRule(Rule):
+    """An equilibrium of any rank that attracts all covariances near it.
+
+    Numbers: ``rank`` (r), ``error`` (ε), ``rate`` (α), ``cubic`` (κ₃), ``radius`` (ρ), ``reach``
+    (radius in the Frobenius norm of S - S*), and ``distance`` if the start lies in the region.
+    Arrays: ``frame`` (R), ``metric`` (G).
+    """
+
+    name = "local stability"
+    theorem = "contraction near an equilibrium (Lyapunov function of the linearisation)"
+
+    def check(self, problem: CertificationProblem, claim: Claim) -> None:
+        """Check existence, rank, rate and region in balls."""
+        with balls.precision(BITS):
+            check_stability(problem, claim)
+
+    def state(self, problem: CertificationProblem, claim: Claim) -> Statement:
+        """Say what attracts, and from where."""
+        text = describe(problem, claim)
+        if "distance" in claim.numbers:
+            left = number(claim, "rate") - number(claim, "cubic") * number(claim, "distance")
+            text += f" This start lies in the region and approaches at the rate {left:.4g} or more."
+            return Statement(Verdict.CONVERGES, Scope.THIS_START, text)
+        if math.isinf(number(claim, "radius")):
+            return Statement(Verdict.CONVERGES, Scope.EVERY_START, text)
+        return Statement(Verdict.LOCALLY_STABLE, Scope.SOME_STARTS, text)
+
+
+def describe(problem: CertificationProblem, claim: Claim) -> str:
+    """Equilibrium, region and rate of a claim in words."""
+    d, rank = problem.dim, int(number(claim, "rank"))
+    L = matrix(claim, "frame", d, d)[:, :rank]
+    S = L @ L.T
+    kind = "0" if rank == 0 else f"of rank {rank} and trace {float(np.trace(S)):.8g}"
+    if 0 < rank and d <= 3:
+        kind += ", [" + "; ".join(", ".join(f"{x:.6g}" for x in row) for row in S) + "],"
+    rate, reach = number(claim, "rate"), number(claim, "reach")
+    where = (
+        "every covariance"
+        if math.isinf(reach)
+        else f"every covariance within {reach:.3g} of it in the Frobenius norm"
+    )
+    return (
+        f"There is an equilibrium {kind} that attracts {where}, exponentially, in the end at the "
+        f"rate {rate:.4g} or more."
+    )
+
+
+def check_stability(problem: CertificationProblem, claim: Claim) -> Neighbourhood:
+    """Check what the module proves; the precision is set by the caller.
+
+    Raises
+    ------
+    Refuted
+        If a condition is not proved.
+    """
+    error, rate, radius = (_positive(claim, name) for name in ("error", "rate", "radius"))
+    near = neighbourhood(problem, claim, metric=True)
+    a, kappa, eps = -_abscissa(near), balls.ball(near.bilinear), balls.ball(error)
+    if not a > 0:
+        raise Refuted(f"the linearisation does not contract in the metric: {a:.3g} is not positive")
+    f = frobenius_bound(near.value)
+    if not (f + kappa * eps**2 <= a * eps and 2 * kappa * eps < a):
+        raise Refuted(f"no equilibrium is proved within the error {error:.3g}")
+    if not balls.ball(rate) <= a - 2 * kappa * eps:
+        raise Refuted(f"the rate {rate!r} exceeds what is proved, about {a:.6g}")
+    _check_region(near, claim, error, rate, radius)
+    if "distance" in claim.numbers:
+        _check_start(problem, claim, near)
+    return near
+
+
+def _check_region(
+    near: Neighbourhood, claim: Claim, error: float, rate: float, radius: float
+) -> None:
+    cubic, reach = number(claim, "cubic"), _positive(claim, "reach")
+    if not near.cubic <= cubic < math.inf:
+        raise Refuted(f"the bound {cubic!r} on the cubic term is below {near.cubic!r}")
+    if math.isinf(radius) or math.isinf(reach):
+        if cubic != 0 or not math.isinf(radius):
+            raise Refuted("only a linear field attracts without bound")
+    else:
+        if not balls.ball(cubic) * radius <= rate:
+            raise Refuted(f"the region of radius {radius!r} exceeds rate / cubic = {rate / cubic!r}")
+        if not balls.ball(reach) * near.stretch <= radius:
+            raise Refuted(f"the reach {reach!r} leaves the region of radius {radius!r}")
+    if not error < radius:
+        raise Refuted("the approximate equilibrium is not within the region")
+    if near.rank > 0 and not balls.ball(error) * near.shrink < 1:
+        raise Refuted("the error is too large to tell the rank of the equilibrium")
+
+
+def _check_start(problem: CertificationProblem, claim: Claim, near: Neighbourhood) -> None:
+    distance = _positive(claim, "distance")
+    if problem.start is None:
+        raise Refuted("the claim is about a start, but the problem has none")
+    L = balls.balls(problem.start.factor)
+    found = near.distance(L * L.transpose())
+    if not balls.ball(found) + number(claim, "error") <= distance:
+        raise Refuted(f"the start is farther from the equilibrium than {distance!r}")
+    if not distance < number(claim, "radius"):
+        raise Refuted("the start lies outside the region of attraction")
+
+
+def _abscissa(near: Neighbourhood) -> float:
+    return balls.largest_eigenvalue_bound((near.jacobian + near.jacobian.transpose()) / 2)
+
+
+def _positive(claim: Claim, name: str) -> float:
+    value = number(claim, name)
+    if not value > 0:
+        raise Refuted(f"the number `{name}` of the claim is {value!r}; expected a positive one")
+    return value
