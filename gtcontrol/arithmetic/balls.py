@@ -42,6 +42,7 @@ __all__ = [
     "turn",
     "zeros",
     "table",
+    "symmetric_interval",
 ]
 
 # FLINT has no stubs.
@@ -59,6 +60,11 @@ def precision(bits: int) -> Iterator[None]:
 def ball(value: float) -> Ball:
     """Ball of radius zero around a float."""
     return arb(float(value))
+
+
+def symmetric_interval(size: float) -> Ball:
+    """Ball of all numbers of absolute value at most `size`."""
+    return arb(0, float(size))
 
 
 def balls(matrix: Array) -> Balls:

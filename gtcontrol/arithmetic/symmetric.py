@@ -14,7 +14,14 @@ from flint import arb, arb_mat
 from . import balls
 from .norms import norm_bound
 
-__all__ = ["curvatures", "derivative", "in_coordinates", "linearisation", "matrix_of"]
+__all__ = [
+    "curvature",
+    "derivative",
+    "in_coordinates",
+    "linearisation",
+    "matrix_of",
+    "weighted_cubic",
+]
 
 Balls = balls.Balls
 
@@ -89,10 +96,10 @@ def derivative(heads: Sequence[tuple[Balls, Balls]], D: Balls) -> Balls:
     return _operator(D.nrows(), image)
 
 
-def curvatures(
+def curvature(
     heads: Sequence[tuple[Balls, Balls]], d: int, metric: Balls, inverse: Balls
-) -> tuple[float, float]:
-    """Bounds on the quadratic part T of the covariance field in coordinates y = G svec(D).
+) -> tuple[float, tuple[Balls, ...]]:
+    """Quadratic part T of the covariance field in coordinates y = G svec(D).
 
     Parameters
     ----------
@@ -104,14 +111,10 @@ def curvatures(
     Returns
     -------
     bilinear : float
-        κ with |T(y, z)| <= κ |y| |z|.
-    cubic : float
-        κ₃ <= κ with |⟨y, T(y, y)⟩| <= κ₃ |y|³.
-
-    Notes
-    -----
-    The norm of a multilinear map is at most the spectral norm of its array of coefficients written
-    as a matrix, with one index for the rows; for κ₃ the array is made symmetric first.
+        κ with |T(y, z)| <= κ |y| |z|: the norm of a multilinear map is at most the spectral norm
+        of its coefficients written as a matrix, with one index for the rows.
+    even : tuple of m (m, m) ball matrices
+        N_a, symmetric in all three indices, with ⟨y, T(y, y)⟩ = Σ y_a ⟨y, N_a y⟩.
     """
     m = metric.nrows()
     slabs = []
@@ -121,12 +124,26 @@ def curvatures(
     # slabs[a][k][b] is the k-th coordinate of T(e_a, e_b).
     rows = [[slabs[a][k][b] for a in range(m) for b in range(m)] for k in range(m)]
     columns = [[slabs[a][k][b] for k in range(m) for b in range(m)] for a in range(m)]
-    even = [
-        [(slabs[a][k][b] + slabs[k][a][b] + slabs[k][b][a]) / 3 for a in range(m) for b in range(m)]
-        for k in range(m)
-    ]
-    bilinear = min(_unfolded(rows), _unfolded(columns))
-    return bilinear, min(bilinear, _unfolded(even))
+    even = tuple(
+        arb_mat(
+            [
+                [(slabs[a][k][b] + slabs[k][a][b] + slabs[b][k][a]) / 3 for b in range(m)]
+                for k in range(m)
+            ]
+        )
+        for a in range(m)
+    )
+    return min(_unfolded(rows), _unfolded(columns)), even
+
+
+def weighted_cubic(even: Sequence[Balls], inverse: Balls) -> float:
+    """Bound κ with |Σ y_a ⟨z, N_a z⟩| <= κ |y| |K z|², given an enclosure of K⁻¹."""
+    turned = inverse.transpose()
+    slabs = [(turned * N * inverse).tolist() for N in even]
+    m = len(slabs)
+    rows = [[slabs[a][k][b] for k in range(m) for b in range(m)] for a in range(m)]
+    columns = [[slabs[a][k][b] for a in range(m) for b in range(m)] for k in range(m)]
+    return min(_unfolded(rows), _unfolded(columns))
 
 
 def _unfolded(rows: list[list[Any]]) -> float:

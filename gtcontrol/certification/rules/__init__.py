@@ -30,6 +30,9 @@ from .blow_up_lower import BlowUpLower
 from .blow_up_upper import BlowUpUpper
 from .decay import Decay
 from .ultimate_bound import UltimateBound
+from .local_stability import LocalStabilityRule
+from .mean_stability import MeanStabilityRule
+from .unstable_equilibrium import UnstableEquilibriumRule
 
 __all__ = ["RULES", "rule"]
 
@@ -60,6 +63,9 @@ _ALL: tuple[Rule, ...] = (
     Decay(),
     BlowUpUpper(),
     BlowUpLower(),
+    LocalStabilityRule(),
+    MeanStabilityRule(),
+    UnstableEquilibriumRule(),
 )
 
 #: Every rule by its name.

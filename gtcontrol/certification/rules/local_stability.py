@@ -3,11 +3,13 @@
 In coordinates y (:mod:`.neighbourhood`) the covariance moves by y' = f + J y + T(y, y).  Suppose
 that the symmetric part of J is at most -a < 0.  Then ‖J⁻¹‖ <= 1/a, and y ↦ -J⁻¹(f + T(y, y)) maps
 the ball |y| <= ε into itself and contracts if |f| + κ ε² <= a ε and 2 κ ε < a: there is exactly one
-zero y* in the ball.  For δ = y - y*, δ' = (J + 2 T(y*, ·)) δ + T(δ, δ), so
+zero y* in the ball.  For δ = y - y*, δ' = (J + 2 T(y*, ·)) δ + T(δ, δ).  Let K be a matrix with
+KᵀK + (2 κ ε + sym J) <= 0 and KᵀK >= α, and let |⟨δ, T(δ, δ)⟩| <= κ₃ |δ| |K δ|².  Then
 
-    d|δ|/dt <= -α |δ| + κ₃ |δ|²,    α = a - 2 κ ε,
+    d|δ|²/dt <= -2 (1 - κ₃ |δ|) |K δ|²,
 
-and |δ| < ρ <= α/κ₃ implies |δ(t)| <= exp(-(α - κ₃|δ(0)|) t) |δ(0)|.  The approximate equilibrium
+and |δ(0)| < ρ <= 1/κ₃ implies |δ(t)| <= exp(-α (1 - κ₃ |δ(0)|) t) |δ(0)|.  (Weighing the cubic
+term by K keeps fast modes from spoiling the region of slow ones.)  The approximate equilibrium
 R E_r Rᵀ itself is a covariance of rank r in this region; covariances remain covariances, of the
 same rank without noise, so S* is positive semidefinite of rank at most r; as it differs from E_r by
 less than 1 in R's coordinates, its rank is r.
@@ -19,7 +21,7 @@ import math
 
 import numpy as np
 
-from ...arithmetic import balls
+from ...arithmetic import balls, symmetric
 from ...arithmetic.norms import frobenius_bound
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
@@ -28,6 +30,9 @@ from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .neighbourhood import BITS, Neighbourhood, neighbourhood
 
 __all__ = ["LocalStabilityRule", "check_stability", "describe"]
+
+#: Part of the damping that the Cholesky factor leaves as room for its rounding.
+SLACK = 1e-9
 
 
 class LocalStabilityRule(Rule):
@@ -50,7 +55,8 @@ class LocalStabilityRule(Rule):
         """Say what attracts, and from where."""
         text = describe(problem, claim)
         if "distance" in claim.numbers:
-            left = number(claim, "rate") - number(claim, "cubic") * number(claim, "distance")
+            left = 1.0 - number(claim, "cubic") * number(claim, "distance")
+            left *= number(claim, "rate")
             text += f" This start lies in the region and approaches at the rate {left:.4g} or more."
             return Statement(Verdict.CONVERGES, Scope.THIS_START, text)
         if math.isinf(number(claim, "radius")):
@@ -94,26 +100,42 @@ def check_stability(problem: CertificationProblem, claim: Claim) -> Neighbourhoo
     f = frobenius_bound(near.value)
     if not (f + kappa * eps**2 <= a * eps and 2 * kappa * eps < a):
         raise Refuted(f"no equilibrium is proved within the error {error:.3g}")
-    if not balls.ball(rate) <= a - 2 * kappa * eps:
-        raise Refuted(f"the rate {rate!r} exceeds what is proved, about {a:.6g}")
-    _check_region(near, claim, error, rate, radius)
+    weight = _weight(near, error, rate)
+    _check_region(near, claim, symmetric.weighted_cubic(near.even, weight))
     if "distance" in claim.numbers:
         _check_start(problem, claim, near)
     return near
 
 
-def _check_region(
-    near: Neighbourhood, claim: Claim, error: float, rate: float, radius: float
-) -> None:
-    cubic, reach = number(claim, "cubic"), _positive(claim, "reach")
-    if not near.cubic <= cubic < math.inf:
-        raise Refuted(f"the bound {cubic!r} on the cubic term is below {near.cubic!r}")
+def _weight(near: Neighbourhood, error: float, rate: float) -> balls.Balls:
+    """Inverse of K with α <= KᵀK <= -sym J - 2 κ ε, from an approximate Cholesky factor."""
+    m = near.jacobian.nrows()
+    margin = 2 * balls.ball(near.bilinear) * balls.ball(error)
+    damping = -(near.jacobian + near.jacobian.transpose()) / 2 - margin * balls.identity(m)
+    centre = (1.0 - SLACK) * balls.middle(damping)
+    try:
+        K = balls.balls(np.linalg.cholesky((centre + centre.T) / 2).T)
+    except np.linalg.LinAlgError:
+        raise Refuted("the linearisation does not contract beyond the error") from None
+    square = K.transpose() * K
+    if not balls.positive_definite(damping - square):
+        raise Refuted("the linearisation is not proved to contract beyond the error")
+    if not balls.positive_definite(square - balls.ball(rate) * balls.identity(m)):
+        raise Refuted(f"the rate {rate!r} exceeds what is proved")
+    return K.inv()
+
+
+def _check_region(near: Neighbourhood, claim: Claim, least: float) -> None:
+    error, radius, reach = (_positive(claim, name) for name in ("error", "radius", "reach"))
+    cubic = number(claim, "cubic")
+    if not least <= cubic < math.inf:
+        raise Refuted(f"the bound {cubic!r} on the cubic term is below {least!r}")
     if math.isinf(radius) or math.isinf(reach):
         if cubic != 0 or not math.isinf(radius):
             raise Refuted("only a linear field attracts without bound")
     else:
-        if not balls.ball(cubic) * radius <= rate:
-            raise Refuted(f"the region of radius {radius!r} exceeds rate / cubic = {rate / cubic!r}")
+        if not balls.ball(cubic) * radius <= 1:
+            raise Refuted(f"the region of radius {radius!r} exceeds 1 / cubic = {1 / cubic!r}")
         if not balls.ball(reach) * near.stretch <= radius:
             raise Refuted(f"the reach {reach!r} leaves the region of radius {radius!r}")
     if not error < radius:

@@ -47,8 +47,10 @@ class Neighbourhood:
         f.
     jacobian : (m, m) ball matrix
         J.
-    bilinear, cubic : float
-        κ and κ₃ with |T(y, z)| <= κ |y||z| and |⟨y, T(y, y)⟩| <= κ₃ |y|³.
+    bilinear : float
+        κ with |T(y, z)| <= κ |y||z|.
+    even : tuple of (m, m) ball matrices
+        N_a with ⟨y, T(y, y)⟩ = Σ y_a ⟨y, N_a y⟩, symmetric in all indices.
     shrink : float
         Bound on ‖G⁻¹‖, so that |S̃ - E_r|_F <= shrink |y|.
     """
@@ -64,7 +66,7 @@ class Neighbourhood:
     value: Balls
     jacobian: Balls
     bilinear: float
-    cubic: float
+    even: tuple[Balls, ...]
     shrink: float
 
     @property
@@ -123,7 +125,7 @@ def neighbourhood(problem: CertificationProblem, claim: Claim, *, metric: bool) 
     rate = half + half.transpose()
     if p.noise is not None:
         rate = rate + inverse * balls.balls(p.noise) * inverse.transpose()
-    bilinear, cubic = symmetric.curvatures(heads, d, G, unmetric)
+    bilinear, even = symmetric.curvature(heads, d, G, unmetric)
     return Neighbourhood(
         rank=r,
         frame=R,
@@ -136,7 +138,7 @@ def neighbourhood(problem: CertificationProblem, claim: Claim, *, metric: bool) 
         value=G * symmetric.in_coordinates(rate),
         jacobian=G * symmetric.linearisation(A, heads, base) * unmetric,
         bilinear=bilinear,
-        cubic=cubic,
+        even=even,
         shrink=norm_bound(unmetric),
     )
 

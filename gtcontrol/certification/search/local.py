@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_continuous_lyapunov
+from scipy.optimize import minimize
 
 from ..._check import Array
 from ...problem.definitions import CertificationProblem
@@ -17,10 +19,16 @@ from ..equilibria.quadratic import Quadratic, coordinates
 from ..equilibria.run import equilibria
 from ..rules.neighbourhood import MOST_DIMENSIONS
 
-__all__ = ["find", "stability_claim"]
+__all__ = ["find", "instability_claim", "mean_claim", "stability_claim"]
 
 #: Parts of the decay rate that the metrics are made for, from fast and narrow to slow and wide.
 SHARES = (0.95, 0.8, 0.6, 0.4, 0.2)
+
+#: Condition of the matrix of normal modes up to which they serve as a metric.
+WORST_MODES = 1e7
+
+#: Units of the modes are optimised up to this many of them.
+MOST_SCALED = 6
 
 #: What is claimed of a computed bound, so that its proof has room.
 ROOM = 1e-6
@@ -30,11 +38,21 @@ def find(problem: CertificationProblem) -> Iterator[Claim]:
     """Claims about the equilibria of constant parameters of dimension at most 10."""
     if len(problem.vertices) != 1 or problem.dim > MOST_DIMENSIONS:
         return
-    for e in equilibria(problem.parameters):
+    p = problem.parameters
+    full = problem.dim
+    for e in equilibria(p):
+        claim = None
         if e.stable:
             claim = stability_claim(problem, e)
-            if claim is not None:
-                yield claim
+            # With the mean first: it says all that the other one says.
+            if claim is not None and e.mean_stable and e.gaussian is not None:
+                joint = mean_claim(problem, e, claim)
+                if joint is not None:
+                    yield joint
+        elif e.rank == full and e.abscissa > 0:
+            claim = instability_claim(problem, e)
+        if claim is not None:
+            yield claim
 
 
 def stability_claim(problem: CertificationProblem, e: Equilibrium) -> Claim | None:
@@ -56,12 +74,20 @@ def stability_claim(problem: CertificationProblem, e: Equilibrium) -> Claim | No
     base = np.diag(np.where(np.arange(e.dim) < e.rank, 1.0, 0.0))
     J, T = there.linearisation(base), there.tensor
     value = coordinates(there.rate(base))
+    inverse_norm = float(np.linalg.norm(np.linalg.inv(R), 2))
+
+    def reach_of(G: Array) -> float:
+        numbers = _numbers(G, J, T, value, inverse_norm)
+        return 0.0 if numbers is None else numbers["reach"]
+
     best: dict[str, float] | None = None
     chosen = np.eye(len(J))
-    for G in _metrics(J, -e.abscissa):
-        numbers = _numbers(G, J, T, value, np.linalg.norm(np.linalg.inv(R), 2))
+    for G in _metrics(J, -e.abscissa, reach_of):
+        numbers = _numbers(G, J, T, value, inverse_norm)
         if numbers is not None and (best is None or numbers["reach"] > best["reach"]):
             best, chosen = numbers, G
+            if math.isinf(best["reach"]):  # a linear field: no metric reaches farther
+                break
     if best is None:
         return None
     best["rank"] = float(e.rank)
@@ -75,6 +101,88 @@ def stability_claim(problem: CertificationProblem, e: Equilibrium) -> Claim | No
     return Claim("local stability", numbers=best, arrays={"frame": R, "metric": chosen})
 
 
+def mean_claim(problem: CertificationProblem, e: Equilibrium, covariance: Claim) -> Claim | None:
+    """Claim of joint stability of the mean and the covariance, built on that of the covariance.
+
+    Returns
+    -------
+    Claim or None
+        None if no metric is found in which the linearisation of the mean contracts.
+    """
+    p, R = problem.parameters, covariance.arrays["frame"]
+    field = Quadratic.of(p).changed(R)
+    base = np.diag(np.where(np.arange(e.dim) < e.rank, 1.0, 0.0))
+    J = field.generator(base) + field.V.sum(axis=0)
+    P = solve_continuous_lyapunov((J - 0.9 * e.mean_spectrum[0].real * np.eye(e.dim)).T, -np.eye(e.dim))
+    values, vectors = np.linalg.eigh((P + P.T) / 2)
+    if not values[0] > 0:
+        return None
+    H = (vectors * np.sqrt(values / values[-1])) @ vectors.T
+    inverse = np.linalg.inv(H)
+    betas = np.zeros((len(field.V), e.dim))
+    if p.beta is not None:
+        betas = p.beta.reshape(-1, e.dim) @ R
+    drive = np.linalg.solve(R, p.b) + sum(
+        V @ base @ beta for V, beta in zip(field.V, betas, strict=True)
+    )
+    mean = -np.linalg.solve(J, drive)
+    shrink = 1.0 / float(np.linalg.svd(covariance.arrays["metric"], compute_uv=False)[-1])
+    gain = force = 0.0
+    for V, B, beta in zip(field.V, field.B, betas, strict=True):
+        left = shrink * float(np.linalg.norm(H @ V, 2))
+        gain += left * float(np.linalg.norm(B @ inverse, 2))
+        force += left * float(np.linalg.norm(B @ mean + beta))
+    turned = H @ J @ inverse
+    rate = -float(np.linalg.eigvalsh((turned + turned.T) / 2)[-1])
+    error = covariance.numbers["error"]
+    rate -= 2 * error * gain
+    # The mean inherits the error of the covariance through the linear equation.
+    size = float(np.linalg.norm(R @ inverse, 2)) * (force + gain) / max(rate, 1e-300)
+    place = R @ mean
+    numbers = {
+        "mean rate": (1 - ROOM) * rate,
+        "gain": (1 + ROOM) * gain,
+        "drive": (1 + ROOM) * force + 1e-12 * gain * (1 + float(np.linalg.norm(mean))),
+        "mean error": 10 * error * size * (1 + float(np.linalg.norm(H @ mean))) * e.dim
+        + 1e-13 * float(np.linalg.norm(place)),
+    }
+    return Claim(
+        "mean stability",
+        numbers={**covariance.numbers, **numbers},
+        arrays={**covariance.arrays, "mean metric": H, "mean": place},
+    )
+
+
+def instability_claim(problem: CertificationProblem, e: Equilibrium) -> Claim | None:
+    """Claim that a positive definite equilibrium repels.
+
+    Returns
+    -------
+    Claim or None
+        None if the Lyapunov equation for the form is singular.
+    """
+    R = _frame(e)
+    there = Quadratic.of(problem.parameters).changed(R)
+    J = there.linearisation(np.eye(e.dim))
+    sums = e.spectrum[:, None] + e.spectrum[None, :]
+    if float(np.min(np.abs(sums))) <= 1e-12 * float(np.max(np.abs(sums))):
+        return None
+    P = solve_continuous_lyapunov(J.T, np.eye(len(J)))
+    values, vectors = np.linalg.eigh((P + P.T) / 2)
+    P = (vectors * (values / np.max(np.abs(values)))) @ vectors.T
+    up = values > 1e-12 * np.max(np.abs(values))
+    if not up.any():
+        return None
+    residual = float(np.linalg.norm(there.rate(np.eye(e.dim))))
+    inverse = float(np.linalg.norm(np.linalg.inv(J), 2))
+    error = 4 * inverse * (residual + 1e-14 * (1 + float(np.linalg.norm(J))))
+    return Claim(
+        "unstable equilibrium",
+        numbers={"rank": float(e.rank), "error": error, "count": float(np.count_nonzero(up))},
+        arrays={"frame": R, "form": (P + P.T) / 2, "directions": vectors[:, up].copy()},
+    )
+
+
 def _frame(e: Equilibrium) -> Array:
     """R of the equilibrium, from its covariance: triangular for full rank."""
     values, vectors = np.linalg.eigh(e.covariance)
@@ -82,8 +190,8 @@ def _frame(e: Equilibrium) -> Array:
     return frame(vectors[:, order] * np.sqrt(values[order]))
 
 
-def _metrics(J: Array, rate: float) -> Iterator[Array]:
-    """G = I if it contracts, and square roots of Lyapunov matrices for slower and slower rates."""
+def _metrics(J: Array, rate: float, reach_of: Callable[[Array], float]) -> Iterator[Array]:
+    """G = I if it contracts, square roots of Lyapunov matrices, and scaled normal modes."""
     eye = np.eye(len(J))
     if np.linalg.eigvalsh(J + J.T)[-1] < 0:
         yield eye
@@ -91,8 +199,35 @@ def _metrics(J: Array, rate: float) -> Iterator[Array]:
         P = solve_continuous_lyapunov((J + share * rate * eye).T, -eye)
         values, vectors = np.linalg.eigh((P + P.T) / 2)
         if values[0] > 0 and np.isfinite(values[-1]):
-            root = (vectors * np.sqrt(values / values[-1])) @ vectors.T
-            yield root
+            yield (vectors * np.sqrt(values / values[-1])) @ vectors.T
+    modes, owners = _modes(J)
+    if np.linalg.cond(modes) > WORST_MODES:
+        return
+    G = np.linalg.inv(modes)
+    yield G / np.linalg.norm(G, 2)
+    if len(J) <= MOST_SCALED:
+        # In units of their own the modes contract as before; which units reach farthest?
+        def cost(x: Array) -> float:
+            return -math.log(float(np.clip(reach_of(np.exp(x[owners])[:, None] * G), 1e-300, 1e300)))
+
+        count = int(owners.max()) + 1
+        found = minimize(
+            cost, np.zeros(count), method="Nelder-Mead", options={"maxfev": 60 * count}
+        )
+        G = np.exp(found.x[owners])[:, None] * G
+        yield G / np.linalg.norm(G, 2)
+
+
+def _modes(J: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Real and imaginary parts of eigenvectors as columns, and which mode each belongs to."""
+    values, vectors = np.linalg.eig(J)
+    columns, owners = [], []
+    for i in np.flatnonzero(values.imag >= 0):
+        parts = [vectors[:, i].real] if values[i].imag == 0 else []
+        parts = parts or [vectors[:, i].real, vectors[:, i].imag]
+        columns += parts
+        owners += [len(set(owners))] * len(parts)
+    return np.column_stack(columns), np.array(owners)
 
 
 def _numbers(
@@ -106,20 +241,26 @@ def _numbers(
         return None
     moved = np.einsum("ki,iab,ac,bd->kcd", G, T, inverse, inverse, optimize=True)
     m = len(J)
-    even = (moved + np.moveaxis(moved, 1, 0) + np.moveaxis(moved, 2, 0)) / 3
-    bilinear = min(
-        np.linalg.norm(moved.reshape(m, -1), 2),
-        np.linalg.norm(np.moveaxis(moved, 1, 0).reshape(m, -1), 2),
-    )
-    cubic = min(float(np.linalg.norm(even.reshape(m, -1), 2)), float(bilinear)) * (1 + ROOM)
+    bilinear = min(_spread(moved), _spread(np.moveaxis(moved, 1, 0)))
     # The residual is computed with rounding of the size of the terms of the field.
     rounding = 1e-14 * (1 + float(np.linalg.norm(G, 2) * np.linalg.norm(J)))
     error = 4 * (float(np.linalg.norm(G @ value)) + rounding) / a
-    rate = (1 - ROOM) * (a - 2 * float(bilinear) * error)
-    if not rate > 0:
+    damping = -(turned + turned.T) / 2 - 2 * bilinear * error * np.eye(m)
+    slow = float(np.linalg.eigvalsh(damping)[0])
+    if not slow > 0:
         return None
+    even = (moved + np.moveaxis(moved, 1, 0) + np.moveaxis(moved, 2, 0)) / 3
+    K = np.linalg.inv(np.linalg.cholesky(damping).T)
+    weighted = np.einsum("akb,kc,bd->acd", even, K, K, optimize=True)
+    cubic = min(_spread(weighted), _spread(np.moveaxis(weighted, 1, 0))) * (1 + ROOM)
+    numbers = {"error": error, "rate": (1 - ROOM) * slow, "cubic": cubic}
     if cubic == 0:
-        return dict(error=error, rate=rate, cubic=0.0, radius=math.inf, reach=math.inf)
-    radius = (1 - ROOM) * rate / cubic
+        return numbers | {"radius": math.inf, "reach": math.inf}
+    radius = (1 - ROOM) / cubic
     reach = (1 - ROOM) * radius / (float(np.linalg.norm(G, 2)) * inverse_norm**2)
-    return dict(error=error, rate=rate, cubic=cubic, radius=radius, reach=reach)
+    return numbers | {"radius": radius, "reach": reach}
+
+
+def _spread(tensor: Array) -> float:
+    """Spectral norm of a tensor (m, m, m) as a matrix with its first index for the rows."""
+    return float(np.linalg.norm(tensor.reshape(len(tensor), -1), 2))

@@ -1,0 +1,138 @@
+"""Joint stability of mean and covariance at an equilibrium that attracts.
+
+With δ = y - y* (:mod:`.local_stability`) and e = H R⁻¹ (m - m*), H invertible, the mean obeys
+
+    e' = (J_m + Σ V_h D B_h) e + Σ V_h D (B_h m* + β_h),   D = S̃ - S̃*, J_m = A + Σ V_h + Σ V_h S̃* B_h,
+
+in the coordinates of R and H.  If sym J_m <= -α_m, |Σ V_h D B_h| <= g |δ| and
+|Σ V_h D (B_h m* + β_h)| <= h |δ|, then with |δ(t)| <= D₀ e^{-α' t}, by Gronwall's inequality,
+
+    |e(t)| <= e^{g D₀/α'} (e^{-α_m t} |e(0)| + h D₀ ∫₀ᵗ e^{-α_m (t-s) - α' s} ds),
+
+whatever the mean is at first.  There is no such certificate at a positive definite equilibrium
+without noise if tr Σ V_h >= 0: there M S* is skew, so tr M = 0 and tr J_m = tr Σ V_h.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...arithmetic import balls, fractions
+from ...arithmetic.norms import frobenius_bound, norm_bound
+from ...parameters import Parameters
+from ...problem.definitions import CertificationProblem
+from ...results.claims import Claim
+from ...status import Verdict
+from .base import Refuted, Rule, Scope, Statement, matrix, number
+from .local_stability import check_stability, describe
+from .neighbourhood import BITS, Neighbourhood
+
+__all__ = ["MeanStabilityRule", "refusal"]
+
+# FLINT has no stubs.
+Balls = Any
+
+
+def refusal(parameters: Parameters) -> str:
+    """Why no positive definite equilibrium has a stable mean; empty if the theorem is silent."""
+    p = parameters
+    if p.noise is not None and p.noise.any():
+        return ""
+    trace = sum(
+        (fractions.fraction(x) for V, _, _ in p.heads for x in V.diagonal()), fractions.fraction(0.0)
+    )
+    if trace < 0:
+        return ""
+    return (
+        f"tr V = {float(trace):.6g} >= 0 excludes a stable mean at a positive definite equilibrium: "
+        "the Jacobian of the mean there has the trace of V. Change the signs of V and B, which "
+        "leaves the covariance as it is."
+    )
+
+
+class MeanStabilityRule(Rule):
+    """An equilibrium law that attracts all means, and all covariances near it.
+
+    Numbers and arrays: those of the rule "local stability", ``mean rate`` (α_m), ``gain`` (g),
+    ``drive`` (h), ``mean error``; ``mean metric`` (H), ``mean`` (m* up to ``mean error``).
+    """
+
+    name = "mean stability"
+    theorem = "contraction near an equilibrium, and Gronwall's inequality for the mean"
+
+    def check(self, problem: CertificationProblem, claim: Claim) -> None:
+        """Check the covariance, then the rate, the gain and the drive of the mean in balls."""
+        with balls.precision(BITS):
+            near = check_stability(problem, claim)
+            _check_mean(problem, claim, near)
+
+    def state(self, problem: CertificationProblem, claim: Claim) -> Statement:
+        """Say what attracts, and how the mean follows."""
+        rate, gain, drive = (number(claim, n) for n in ("mean rate", "gain", "drive"))
+        mean = ", ".join(f"{x:.6g}" for x in matrix(claim, "mean", problem.dim)[:6])
+        more = ", ..." if problem.dim > 6 else ""
+        text = (
+            f"{describe(problem, claim)} From there every mean tends to ({mean}{more}): alone at "
+            f"the rate {rate:.4g} or more, with the covariance at the distance D = D0 exp(-a t) "
+            f"within exp({gain:.3g} D0/a) (|e0| exp(-{rate:.4g} t) + {drive:.3g} D0 times the "
+            "convolution of both exponentials) in the norms of the certificate."
+        )
+        if "distance" in claim.numbers:
+            return Statement(Verdict.CONVERGES, Scope.THIS_START, text)
+        if math.isinf(number(claim, "radius")):
+            return Statement(Verdict.CONVERGES, Scope.EVERY_START, text)
+        return Statement(Verdict.LOCALLY_STABLE, Scope.SOME_STARTS, text)
+
+
+def _check_mean(problem: CertificationProblem, claim: Claim, near: Neighbourhood) -> None:
+    d, p = problem.dim, problem.parameters
+    H = balls.balls(matrix(claim, "mean metric", d, d))
+    try:
+        inverse = H.inv()
+    except ZeroDivisionError:
+        raise Refuted("the array `mean metric` is not proved to be invertible") from None
+    S = near.base + _uncertainty(d, balls.ball(near.shrink) * number(claim, "error"))
+    turned = near.frame.transpose()
+    betas = [
+        balls.balls(p.b * 0.0 if beta is None else beta) for _, _, beta in p.heads
+    ]
+    betas = [turned * beta for beta in betas]
+    jacobian, drive = near.A, near.inverse * balls.balls(p.b)
+    for (V, B), beta in zip(near.heads, betas, strict=True):
+        jacobian = jacobian + V + V * S * B
+        drive = drive + V * S * beta
+    damping = -(H * jacobian * inverse)
+    damping = (damping + damping.transpose()) / 2
+    rate = number(claim, "mean rate")
+    if not rate > 0 or not balls.positive_definite(damping - balls.ball(rate) * balls.identity(d)):
+        raise Refuted(f"the rate {rate!r} of the mean is not proved")
+    mean = -jacobian.solve(drive)
+    _check_place(claim, near.frame * mean, d)
+    gain, force = balls.ball(0.0), balls.ball(0.0)
+    for (V, B), beta in zip(near.heads, betas, strict=True):
+        left = balls.ball(norm_bound(H * V)) * near.shrink
+        gain += left * norm_bound(B * inverse)
+        force += left * frobenius_bound(B * mean + beta)
+    if not (gain <= number(claim, "gain") < math.inf):
+        raise Refuted("the gain of the covariance on the mean is larger than claimed")
+    if not (force <= number(claim, "drive") < math.inf):
+        raise Refuted("the drive of the covariance on the mean is larger than claimed")
+
+
+def _check_place(claim: Claim, found: Balls, d: int) -> None:
+    error = number(claim, "mean error")
+    claimed = balls.balls(matrix(claim, "mean", d))
+    for x in (found - claimed).entries():
+        if not abs(x) <= error:
+            raise Refuted(f"the mean of the equilibrium is not proved within {error!r} of `mean`")
+
+
+def _uncertainty(d: int, size: Balls) -> Balls:
+    """Balls that hold every symmetric matrix of Frobenius norm at most `size`."""
+    made = balls.identity(d)
+    radius = balls.symmetric_interval(balls.above(size))
+    for i in range(d):
+        for j in range(d):
+            made[i, j] = radius
+    return made
