@@ -62,11 +62,6 @@ def ball(value: float) -> Ball:
     return arb(float(value))
 
 
-def symmetric_interval(size: float) -> Ball:
-    """Ball of all numbers of absolute value at most `size`."""
-    return arb(0, float(size))
-
-
 def balls(matrix: Array) -> Balls:
     """Exact ball matrix of a 2-d array of floats; a vector becomes a column."""
     rows = np.reshape(matrix, (-1, 1)) if np.ndim(matrix) == 1 else np.atleast_2d(matrix)

@@ -30,6 +30,9 @@ WORST_MODES = 1e7
 #: Units of the modes are optimised up to this many of them.
 MOST_SCALED = 6
 
+#: Logarithms of these units stay between minus and plus this.
+FARTHEST = 12.0
+
 #: What is claimed of a computed bound, so that its proof has room.
 ROOM = 1e-6
 
@@ -82,7 +85,7 @@ def stability_claim(problem: CertificationProblem, e: Equilibrium) -> Claim | No
 
     best: dict[str, float] | None = None
     chosen = np.eye(len(J))
-    for G in _metrics(J, -e.abscissa, reach_of):
+    for G in _metrics(J, T, -e.abscissa, reach_of):
         numbers = _numbers(G, J, T, value, inverse_norm)
         if numbers is not None and (best is None or numbers["reach"] > best["reach"]):
             best, chosen = numbers, G
@@ -136,15 +139,18 @@ def mean_claim(problem: CertificationProblem, e: Equilibrium, covariance: Claim)
     rate = -float(np.linalg.eigvalsh((turned + turned.T) / 2)[-1])
     error = covariance.numbers["error"]
     rate -= 2 * error * gain
-    # The mean inherits the error of the covariance through the linear equation.
-    size = float(np.linalg.norm(R @ inverse, 2)) * (force + gain) / max(rate, 1e-300)
+    rate = (1 - ROOM) * rate
+    if not rate > 0:
+        return None
+    # What the error of the covariance and rounding leave of the equation of the mean.
+    rounding = 1e-14 * float(np.linalg.norm(H @ J) * np.linalg.norm(mean) + np.linalg.norm(H @ drive))
+    missing = 2 * (force * error + rounding) / rate
     place = R @ mean
     numbers = {
-        "mean rate": (1 - ROOM) * rate,
+        "mean rate": rate,
         "gain": (1 + ROOM) * gain,
-        "drive": (1 + ROOM) * force + 1e-12 * gain * (1 + float(np.linalg.norm(mean))),
-        "mean error": 10 * error * size * (1 + float(np.linalg.norm(H @ mean))) * e.dim
-        + 1e-13 * float(np.linalg.norm(place)),
+        "drive": (1 + ROOM) * (force + gain * missing),
+        "mean error": (1 + ROOM) * missing * float(np.linalg.norm(R @ inverse, 2)),
     }
     return Claim(
         "mean stability",
@@ -190,7 +196,9 @@ def _frame(e: Equilibrium) -> Array:
     return frame(vectors[:, order] * np.sqrt(values[order]))
 
 
-def _metrics(J: Array, rate: float, reach_of: Callable[[Array], float]) -> Iterator[Array]:
+def _metrics(
+    J: Array, T: Array, rate: float, reach_of: Callable[[Array], float]
+) -> Iterator[Array]:
     """G = I if it contracts, square roots of Lyapunov matrices, and scaled normal modes."""
     eye = np.eye(len(J))
     if np.linalg.eigvalsh(J + J.T)[-1] < 0:
@@ -205,17 +213,51 @@ def _metrics(J: Array, rate: float, reach_of: Callable[[Array], float]) -> Itera
         return
     G = np.linalg.inv(modes)
     yield G / np.linalg.norm(G, 2)
+    units = _units(G, J, T, owners)
+    yield units[:, None] * G / np.linalg.norm(units[:, None] * G, 2)
     if len(J) <= MOST_SCALED:
-        # In units of their own the modes contract as before; which units reach farthest?
+
         def cost(x: Array) -> float:
-            return -math.log(float(np.clip(reach_of(np.exp(x[owners])[:, None] * G), 1e-300, 1e300)))
+            reach = reach_of((np.exp(x[owners]) * units)[:, None] * G)
+            return -math.log(float(np.clip(reach, 1e-300, 1e300)))
 
         count = int(owners.max()) + 1
         found = minimize(
             cost, np.zeros(count), method="Nelder-Mead", options={"maxfev": 60 * count}
         )
-        G = np.exp(found.x[owners])[:, None] * G
+        G = (np.exp(found.x[owners]) * units)[:, None] * G
         yield G / np.linalg.norm(G, 2)
+
+
+def _units(G: Array, J: Array, T: Array, owners: NDArray[np.intp]) -> Array:
+    """Units of normal modes in which the region of attraction reaches far.
+
+    In units of their own the modes contract as before.  Minimal is the Frobenius norm of the cubic
+    term, weighed by the rates, times that of G: its logarithm is convex in those of the units.
+    """
+    inverse = np.linalg.inv(G)
+    moved = np.einsum("ki,iab,ac,bd->kcd", G, T, inverse, inverse, optimize=True)
+    slow = 1.0 / np.maximum(-np.diag(G @ J @ inverse), 1e-300)
+    weight = slow[:, None, None] * slow[None, :, None]
+    weight = weight + np.swapaxes(weight, 1, 2) + np.moveaxis(weight, 2, 0)
+    squares, sizes = moved**2 * weight, np.sum(G**2, axis=1)
+    if not squares.any():
+        return np.ones(len(G))
+    squares, sizes = squares / squares.max(), sizes / sizes.max()
+    count = int(owners.max()) + 1
+
+    def cost(z: Array) -> tuple[float, Array]:
+        x = z[owners]
+        terms = squares * np.exp(2 * (x[:, None, None] - x[None, :, None] - x[None, None, :]))
+        rows = sizes * np.exp(2 * x)
+        total, sum_rows = float(terms.sum()), float(rows.sum())
+        slope = (terms.sum(axis=(1, 2)) - terms.sum(axis=(0, 2)) - terms.sum(axis=(0, 1))) / total
+        slope = slope + rows / sum_rows
+        return 0.5 * (math.log(total) + math.log(sum_rows)), np.bincount(owners, slope, count)
+
+    box = [(-FARTHEST, FARTHEST)] * count
+    found = minimize(cost, np.zeros(count), jac=True, method="L-BFGS-B", bounds=box)
+    return np.exp(np.asarray(found.x)[owners])
 
 
 def _modes(J: Array) -> tuple[Array, NDArray[np.intp]]:
