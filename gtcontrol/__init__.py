@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .certification.bracket.run import blow_up as blow_up
+    from .certification.equilibria.run import equilibria as equilibria
     from .certification.run import certify as certify
     from .certification.verification import Verification as Verification, verify as verify
     from .errors import GtcontrolError as GtcontrolError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .results.blow_up import BlowUp as BlowUp
     from .results.certificate import Certificate as Certificate
     from .results.claims import Claim as Claim
+    from .results.equilibria import Equilibrium as Equilibrium
     from .results.reachability import Reachability as Reachability
     from .results.steering import Steering as Steering
     from .results.storage import load as load
@@ -51,6 +53,7 @@ _HOMES = {
     "Certificate": "results.certificate",
     "Claim": "results.claims",
     "ControlEnergy": "problem.costs",
+    "Equilibrium": "results.equilibria",
     "Gaussian": "gaussian",
     "GaussianPath": "steering.exact.path",
     "GtcontrolError": "errors",
@@ -69,6 +72,7 @@ _HOMES = {
     "blow_up": "certification.bracket.run",
     "certify": "certification.run",
     "check_tokens": "validation.tokens",
+    "equilibria": "certification.equilibria.run",
     "load": "results.storage",
     "reachable": "steering.exact.reachability",
     "simulate": "simulation.run",

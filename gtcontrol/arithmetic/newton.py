@@ -43,7 +43,7 @@ def zero_radius(
     if not np.all(np.isfinite(centre)):
         return math.inf
     try:
-        C = balls.balls(np.linalg.inv(centre))
+        C = balls.balls(np.asarray(np.linalg.inv(centre), dtype=np.float64))
     except np.linalg.LinAlgError:
         return math.inf
     if not C.nrows():
@@ -108,7 +108,7 @@ def factor_radius(
     for i, j in skews:
         mean = (G[i, j] - G[j, i]) / 2
         omega[i, j], omega[j, i] = mean.mid(), -mean.mid()
-    value = [x for x in (G - L * omega).entries()] + [arb(0)] * len(skews)
+    value = [*(G - L * omega).entries(), *([arb(0)] * len(skews))]
     columns = []
     for i in range(d):
         for j in range(r):

@@ -84,7 +84,7 @@ def linearisation(A: Balls, heads: Sequence[tuple[Balls, Balls]], S: Balls) -> B
 
 
 def derivative(heads: Sequence[tuple[Balls, Balls]], D: Balls) -> Balls:
-    """Matrix of E ↦ T(D, E), the symmetric bilinear map with T(D, D) = Σ V D B D + its transpose."""
+    """Matrix of E ↦ T(D, E), symmetric and bilinear with T(D, D) = Σ V D B D + its transpose."""
     through = [(V, B * D, V * D * B) for V, B in heads]
 
     def image(E: Balls) -> Balls:

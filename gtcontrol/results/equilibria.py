@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._check import Array
 from ..gaussian import Gaussian
 
-__all__ = ["Equilibrium"]
+__all__ = ["Complex", "Equilibrium"]
+
+Complex = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,8 +46,9 @@ class Equilibrium:
         ``"all covariances near it"``, ``"rank-r covariances near it"`` (with the number),
         ``"nothing"``, or ``"undecided by linearisation"`` (an eigenvalue on the imaginary axis).
     isolated : bool
-        Whether there are no other equilibria of the same rank arbitrarily near (the linearisation
-        along this rank is invertible).  Of a continuum one member of each rank is listed.
+        Whether the linearisation along the covariances of this rank is invertible, so that no other
+        equilibria of the rank are arbitrarily near.  If not, it is a multiple root or a member of
+        a continuum, of which one is listed for each rank.
     residual : float
         Size of S' relative to the size of its terms.
     """
@@ -52,10 +56,10 @@ class Equilibrium:
     gaussian: Gaussian | None
     covariance: Array
     rank: int
-    spectrum: np.ndarray[tuple[int], np.dtype[np.complex128]]
-    tangent: np.ndarray[tuple[int], np.dtype[np.complex128]]
-    transversal: np.ndarray[tuple[int], np.dtype[np.complex128]]
-    mean_spectrum: np.ndarray[tuple[int], np.dtype[np.complex128]]
+    spectrum: Complex
+    tangent: Complex
+    transversal: Complex
+    mean_spectrum: Complex
     stable: bool
     mean_stable: bool
     attracts: str

@@ -10,14 +10,17 @@ covariances, too, the equilibrium attracts exactly if all real parts are negativ
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._check import Array
 from ...gaussian import Gaussian
 from ...parameters import Parameters
-from ...results.equilibria import Equilibrium
+from ...results.equilibria import Complex, Equilibrium
 from .newton import factor_newton, refine
-from .quadratic import Quadratic, coordinates
+from .quadratic import Quadratic
 
 __all__ = ["classify", "frame", "semidefinite_factor"]
 
@@ -54,7 +57,7 @@ def semidefinite_factor(field: Quadratic, S: Array, smallest: float) -> Array | 
     kept = values > zero
     L = vectors[:, kept] * np.sqrt(values[kept])
     if field.noisy or L.shape[1] in {0, field.dim}:
-        return L
+        return np.asarray(L)
     # Of deficient rank: the factor is exact where the matrix has the noise of its zero part.
     made = factor_newton(field, L[None], 8)
     if len(made) and np.linalg.norm(made[0] @ made[0].T - S) <= 10 * COARSEST * values[-1]:
@@ -66,7 +69,7 @@ def frame(L: Array) -> Array:
     """Invertible R = [L, N] with N an orthogonal complement of the size of L, (d, d)."""
     d, r = L.shape
     if r == d:
-        return L
+        return np.asarray(L)
     basis = np.linalg.qr(np.column_stack([L, np.eye(d)]))[0] if r else np.eye(d)
     size = np.linalg.norm(L) / np.sqrt(r) if r else 1.0
     return np.column_stack([L, size * basis[:, r:]])
@@ -87,7 +90,7 @@ def classify(p: Parameters, L: Array) -> Equilibrium:
     matrix = there.linearisation(base)
     tangent = _sorted(np.linalg.eigvals(matrix[np.ix_(along, along)]))
     transversal = _sorted(np.linalg.eigvals(M[r:, r:]))
-    sums = np.array([]) if field.noisy else _pair_sums(transversal)
+    sums = np.array([], dtype=np.complex128) if field.noisy else _pair_sums(transversal)
     spectrum = _sorted(np.concatenate([tangent, sums]))
     size = float(np.max(np.abs(spectrum), initial=0.0))
     isolated = not tangent.size or float(np.min(np.abs(tangent))) > MARGINAL * size
@@ -111,7 +114,7 @@ def classify(p: Parameters, L: Array) -> Equilibrium:
     )
 
 
-def _words(tangent: Array, spectrum: Array, size: float, rank: int) -> str:
+def _words(tangent: Complex, spectrum: Complex, size: float, rank: int) -> str:
     whole = float(spectrum[0].real)
     along = float(tangent[0].real) if tangent.size else np.inf
     if whole < -MARGINAL * size:
@@ -136,11 +139,11 @@ def _law(p: Parameters, L: Array, R: Array, jacobian: Array) -> Gaussian | None:
     return Gaussian(mean, L)
 
 
-def _pair_sums(values: Array) -> Array:
+def _pair_sums(values: Complex) -> Complex:
     i, j = np.triu_indices(len(values))
     return np.asarray(values[i] + values[j])
 
 
-def _sorted(values: Array) -> Array:
+def _sorted(values: NDArray[Any]) -> Complex:
     made = np.asarray(values, dtype=np.complex128)
     return made[np.lexsort((-made.imag, -made.real))]

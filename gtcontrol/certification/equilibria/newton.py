@@ -118,9 +118,8 @@ def refine(field: Quadratic, S: Array) -> Array:
     """Newton's method from nearby, with the shortest step where the linearisation is singular."""
     best, residual = S, field.residual(S)
     for _ in range(12):
-        step = np.linalg.lstsq(
-            field.linearisation(S), coordinates(field.rate(S)), rcond=1e-13
-        )[0]
+        right = coordinates(field.rate(S))
+        step: Array = np.linalg.lstsq(field.linearisation(S), right, rcond=1e-13)[0]
         S = S - symmetric(step, field.dim)
         found = field.residual(S)
         if not found < residual:
@@ -138,4 +137,4 @@ def _solve(matrices: Array, values: Array) -> Array:
         return np.asarray(np.linalg.solve(shifted, values[..., None])[..., 0])
     except np.linalg.LinAlgError:
         # Exactly singular ones, such as a zero field: the shortest solution.
-        return np.einsum("nij,nj->ni", np.linalg.pinv(shifted), values)
+        return np.asarray(np.einsum("nij,nj->ni", np.linalg.pinv(shifted), values))

@@ -32,7 +32,9 @@ def planar(field: Quadratic) -> Array:
         Real parts of the common points of two conics, K <= 4, to be refined and filtered; empty
         if the equations are degenerate.
     """
-    weight = coordinates(sum((B @ V + (B @ V).T) / 2 for V, B in zip(field.V, field.B, strict=True)))
+    weight = coordinates(
+        sum((B @ V + (B @ V).T) / 2 for V, B in zip(field.V, field.B, strict=True))
+    )
     if np.linalg.norm(weight) <= EMPTY:
         return np.zeros((0, 2, 2))
     base = -np.trace(field.A) * weight / (weight @ weight)

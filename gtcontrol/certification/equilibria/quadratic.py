@@ -80,7 +80,10 @@ class Quadratic:
         """Field in the coordinates z of tokens x = R z, R invertible: S = R S̃ Rᵀ."""
         inverse = np.linalg.inv(R)
         return Quadratic(
-            inverse @ self.A @ R, inverse @ self.V @ R, R.T @ self.B @ R, inverse @ self.Q @ inverse.T
+            inverse @ self.A @ R,
+            inverse @ self.V @ R,
+            R.T @ self.B @ R,
+            inverse @ self.Q @ inverse.T,
         )
 
     def generator(self, S: Array) -> Array:
@@ -117,7 +120,7 @@ class Quadratic:
 
     @cached_property
     def tensor(self) -> Array:
-        """T (m, m, m), symmetric in the last two: F(s) = q + J s + T(s, s), so DF = J + 2 T(s, ·)."""
+        """T (m, m, m), symmetric in the last two: F(s) = q + J s + T(s, s), DF = J + 2 T(s, ·)."""
         E = symmetric_basis(self.dim)
         m = E.shape[0]
         made = np.zeros((m, m, m))

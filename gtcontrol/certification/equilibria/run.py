@@ -106,8 +106,6 @@ def _candidates(field: Quadratic, count: int, rng: np.random.Generator) -> list[
         found += exact
     if complete:
         return found
-    if not np.any(field.A) and not field.noisy:
-        complete = False
     ends = [np.eye(d), *(rng.standard_normal((d, r)) for r in sorted({1, (d + 1) // 2, d}))]
     found += integrate(field, ends)
     if d > MOST_SEARCHED:
@@ -149,10 +147,16 @@ def _near(S: Array, T: Array) -> bool:
 
 
 def _without_continua(found: list[Equilibrium]) -> list[Equilibrium]:
-    """Keep one member of each rank of those that are not isolated."""
+    """Keep one member of each rank, the best conditioned, of those that are not isolated."""
     kept: list[Equilibrium] = []
-    for e in sorted(found, key=lambda e: float(np.trace(e.covariance))):
+    for e in sorted(found, key=_spread):
         if not e.isolated and any(not k.isolated and k.rank == e.rank for k in kept):
             continue
         kept.append(e)
     return kept
+
+
+def _spread(e: Equilibrium) -> float:
+    """Largest over smallest positive eigenvalue."""
+    values = np.linalg.eigvalsh(e.covariance)[::-1][: e.rank]
+    return float(values[0] / max(values[-1], 1e-300)) if e.rank else 1.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import lapack, schur, solve_continuous_lyapunov
 
 from ..._check import Array
@@ -79,7 +80,7 @@ def _blocks(T: Array) -> list[tuple[int, ...]]:
 
 
 def _on_subspace(
-    T: Array, Z: Array, select: Array, K: Array, smallest: float
+    T: Array, Z: Array, select: NDArray[np.int32], K: Array, smallest: float
 ) -> tuple[Array | None, bool]:
     """Equilibrium on the invariant subspace of selected eigenvalues; whether it is decided."""
     ordered, basis, *_, info = lapack.dtrsen(select, T, Z, job="N")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.optimize import minimize
 
@@ -31,12 +33,12 @@ def scaled(field: Quadratic) -> tuple[Quadratic, Array]:
     """
     x = np.log2(np.exp(_balance(field)))
     balanced = field.changed(np.diag(np.exp2(np.round(x))))
-    A, gain = np.linalg.norm(balanced.A), _gain(balanced)
-    noise = np.linalg.norm(balanced.Q)
+    A, gain = float(np.linalg.norm(balanced.A)), _gain(balanced)
+    noise = float(np.linalg.norm(balanced.Q))
     if A == 0 and noise > 0 and gain > 0:
         common = (noise / gain) ** 0.25
     elif A > 0 and gain > 0:
-        common = np.sqrt(A / gain)
+        common = math.sqrt(A / gain)
     else:
         common = 1.0
     units = np.exp2(np.round(x) + np.round(np.log2(common)))
@@ -52,10 +54,7 @@ def scaled(field: Quadratic) -> tuple[Quadratic, Array]:
 
 def _gain(field: Quadratic) -> float:
     return float(
-        sum(
-            np.linalg.norm(V) * np.linalg.norm(B)
-            for V, B in zip(field.V, field.B, strict=True)
-        )
+        sum(np.linalg.norm(V) * np.linalg.norm(B) for V, B in zip(field.V, field.B, strict=True))
     )
 
 
@@ -85,9 +84,7 @@ def _balance(field: Quadratic) -> Array:
     if d == 1:
         return np.zeros(1)
     bound = 40.0
-    found = minimize(
-        cost, np.zeros(d), jac=True, method="L-BFGS-B", bounds=[(-bound, bound)] * d
-    )
+    found = minimize(cost, np.zeros(d), jac=True, method="L-BFGS-B", bounds=[(-bound, bound)] * d)
     return np.asarray(found.x - np.mean(found.x))
 
 

@@ -22,11 +22,12 @@ import math
 import numpy as np
 
 from ...arithmetic import balls, symmetric
-from ...arithmetic.norms import frobenius_bound
+from ...arithmetic.norms import frobenius_bound, norm_bound
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
 from .base import Refuted, Rule, Scope, Statement, matrix, number
+from .mean_refusal import refusal
 from .neighbourhood import BITS, Neighbourhood, neighbourhood
 
 __all__ = ["LocalStabilityRule", "check_stability", "describe"]
@@ -54,6 +55,9 @@ class LocalStabilityRule(Rule):
     def state(self, problem: CertificationProblem, claim: Claim) -> Statement:
         """Say what attracts, and from where."""
         text = describe(problem, claim)
+        refused = refusal(problem.parameters)
+        if refused and int(number(claim, "rank")) == problem.dim:
+            text += f" Its mean does not attract: {refused}"
         if "distance" in claim.numbers:
             left = 1.0 - number(claim, "cubic") * number(claim, "distance")
             left *= number(claim, "rate")
@@ -70,7 +74,7 @@ def describe(problem: CertificationProblem, claim: Claim) -> str:
     L = matrix(claim, "frame", d, d)[:, :rank]
     S = L @ L.T
     kind = "0" if rank == 0 else f"of rank {rank} and trace {float(np.trace(S)):.8g}"
-    if 0 < rank and d <= 3:
+    if rank > 0 and d <= 3:
         kind += ", [" + "; ".join(", ".join(f"{x:.6g}" for x in row) for row in S) + "],"
     rate, reach = number(claim, "rate"), number(claim, "reach")
     where = (
@@ -92,7 +96,7 @@ def check_stability(problem: CertificationProblem, claim: Claim) -> Neighbourhoo
     Refuted
         If a condition is not proved.
     """
-    error, rate, radius = (_positive(claim, name) for name in ("error", "rate", "radius"))
+    error, rate = _positive(claim, "error"), _positive(claim, "rate")
     near = neighbourhood(problem, claim, metric=True)
     a, kappa, eps = -_abscissa(near), balls.ball(near.bilinear), balls.ball(error)
     if not a > 0:
@@ -101,7 +105,7 @@ def check_stability(problem: CertificationProblem, claim: Claim) -> Neighbourhoo
     if not (f + kappa * eps**2 <= a * eps and 2 * kappa * eps < a):
         raise Refuted(f"no equilibrium is proved within the error {error:.3g}")
     weight = _weight(near, error, rate)
-    _check_region(near, claim, symmetric.weighted_cubic(near.even, weight))
+    _check_region(near, claim, _cubic(near, weight))
     if "distance" in claim.numbers:
         _check_start(problem, claim, near)
     return near
@@ -114,7 +118,7 @@ def _weight(near: Neighbourhood, error: float, rate: float) -> balls.Balls:
     damping = -(near.jacobian + near.jacobian.transpose()) / 2 - margin * balls.identity(m)
     centre = (1.0 - SLACK) * balls.middle(damping)
     try:
-        K = balls.balls(np.linalg.cholesky((centre + centre.T) / 2).T)
+        K = balls.balls(np.asarray(np.linalg.cholesky((centre + centre.T) / 2).T, dtype=np.float64))
     except np.linalg.LinAlgError:
         raise Refuted("the linearisation does not contract beyond the error") from None
     square = K.transpose() * K
@@ -125,6 +129,19 @@ def _weight(near: Neighbourhood, error: float, rate: float) -> balls.Balls:
     return K.inv()
 
 
+def _cubic(near: Neighbourhood, weight: balls.Balls) -> float:
+    """Bound κ₃ of the module: from the coefficients, or from the norms of V and B.
+
+    The second is |T(D, D)|_F <= 2 Σ ‖V_h‖ ‖B_h‖ |D|_F² with |D|_F <= ‖G⁻¹ K⁻¹‖ |K y|, times ‖G‖.
+    """
+    gain = balls.ball(0.0)
+    for V, B in near.heads:
+        gain += 2 * balls.ball(norm_bound(V)) * norm_bound(B)
+    inner = balls.ball(norm_bound(near.unmetric * weight))
+    plain = balls.above(gain * norm_bound(near.metric) * inner * inner)
+    return min(plain, symmetric.weighted_cubic(near.even, weight))
+
+
 def _check_region(near: Neighbourhood, claim: Claim, least: float) -> None:
     error, radius, reach = (_positive(claim, name) for name in ("error", "radius", "reach"))
     cubic = number(claim, "cubic")
@@ -132,11 +149,11 @@ def _check_region(near: Neighbourhood, claim: Claim, least: float) -> None:
         raise Refuted(f"the bound {cubic!r} on the cubic term is below {least!r}")
     if math.isinf(radius) or math.isinf(reach):
         if cubic != 0 or not math.isinf(radius):
-            raise Refuted("only a linear field attracts without bound")
+            raise Refuted("only a field without cubic term attracts without bound")
     else:
         if not balls.ball(cubic) * radius <= 1:
             raise Refuted(f"the region of radius {radius!r} exceeds 1 / cubic = {1 / cubic!r}")
-        if not balls.ball(reach) * near.stretch <= radius:
+        if not balls.ball(reach) * near.stretch < radius:
             raise Refuted(f"the reach {reach!r} leaves the region of radius {radius!r}")
     if not error < radius:
         raise Refuted("the approximate equilibrium is not within the region")

@@ -2,23 +2,23 @@
 
 With δ = y - y* (:mod:`.local_stability`) and e = H R⁻¹ (m - m*), H invertible, the mean obeys
 
-    e' = (J_m + Σ V_h D B_h) e + Σ V_h D (B_h m* + β_h),   D = S̃ - S̃*, J_m = A + Σ V_h + Σ V_h S̃* B_h,
+    e' = (J_m + Σ V_h D B_h) e + Σ V_h D (B_h m* + β_h),   J_m = A + Σ V_h + Σ V_h S̃* B_h,
 
-in the coordinates of R and H.  If sym J_m <= -α_m, |Σ V_h D B_h| <= g |δ| and
+with D = S̃ - S̃*, in the coordinates of R and H.  If sym J_m <= -α_m, |Σ V_h D B_h| <= g |δ| and
 |Σ V_h D (B_h m* + β_h)| <= h |δ|, then with |δ(t)| <= D₀ e^{-α' t}, by Gronwall's inequality,
 
     |e(t)| <= e^{g D₀/α'} (e^{-α_m t} |e(0)| + h D₀ ∫₀ᵗ e^{-α_m (t-s) - α' s} ds),
 
-whatever the mean is at first.  There is no such certificate at a positive definite equilibrium
-without noise if tr Σ V_h >= 0: there M S* is skew, so tr M = 0 and tr J_m = tr Σ V_h.
+whatever the mean is at first.  (No such certificate exists at a positive definite equilibrium if
+tr Σ V_h >= 0: see :mod:`.mean_refusal`.)
 """
 
 from __future__ import annotations
 
 import math
-from ...arithmetic import balls, fractions
+
+from ...arithmetic import balls
 from ...arithmetic.norms import frobenius_bound, norm_bound
-from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
@@ -26,23 +26,7 @@ from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .local_stability import check_stability, describe
 from .neighbourhood import BITS, Neighbourhood
 
-__all__ = ["MeanStabilityRule", "refusal"]
-
-def refusal(parameters: Parameters) -> str:
-    """Why no positive definite equilibrium has a stable mean; empty if the theorem is silent."""
-    p = parameters
-    if p.noise is not None and p.noise.any():
-        return ""
-    trace = sum(
-        (fractions.fraction(x) for V, _, _ in p.heads for x in V.diagonal()), fractions.fraction(0.0)
-    )
-    if trace < 0:
-        return ""
-    return (
-        f"tr V = {float(trace):.6g} >= 0 excludes a stable mean at a positive definite equilibrium: "
-        "the Jacobian of the mean there has the trace of V. Change the signs of V and B, which "
-        "leaves the covariance as it is."
-    )
+__all__ = ["MeanStabilityRule"]
 
 
 class MeanStabilityRule(Rule):
@@ -112,6 +96,6 @@ def _check_mean(problem: CertificationProblem, claim: Claim, near: Neighbourhood
         raise Refuted("the mean of the equilibrium is not proved to be as near as claimed")
     if not gain <= number(claim, "gain") < math.inf:
         raise Refuted("the gain of the covariance on the mean is larger than claimed")
-    # |B m* + β| differs from its value at the claimed mean by at most |B H⁻¹| times what is missing.
+    # |B m* + β| differs from its value at the claimed mean by |B H⁻¹| times what is missing.
     if not force + gain * missing <= number(claim, "drive") < math.inf:
         raise Refuted("the drive of the covariance on the mean is larger than claimed")

@@ -1,8 +1,8 @@
 """An equilibrium that repels: its linearisation has eigenvalues with positive real parts.
 
 Near R Rᵀ there is exactly one equilibrium S* (Newton and Kantorovich), positive definite as it
-differs from the identity by less than 1 in R's coordinates.  If PJ + JᵀP > 0 for the linearisation J
-at S* and a symmetric P, then J has no eigenvalues on the imaginary axis and as many with positive
+differs from the identity by less than 1 in R's coordinates.  If PJ + JᵀP > 0 for the linearisation
+J at S* and a symmetric P, then J has no eigenvalues on the imaginary axis and as many with positive
 real part as P has positive eigenvalues (Ostrowski and Schneider).  The covariances that tend to S*
 then form its stable manifold, of lower dimension, so a set of measure zero.
 """

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_continuous_lyapunov
-from scipy.optimize import minimize
 
 from ..._check import Array
 from ...problem.definitions import CertificationProblem
@@ -18,20 +16,9 @@ from ..equilibria.classification import frame
 from ..equilibria.quadratic import Quadratic, coordinates
 from ..equilibria.run import equilibria
 from ..rules.neighbourhood import MOST_DIMENSIONS
+from .metrics import metrics
 
 __all__ = ["find", "instability_claim", "mean_claim", "stability_claim"]
-
-#: Parts of the decay rate that the metrics are made for, from fast and narrow to slow and wide.
-SHARES = (0.95, 0.8, 0.6, 0.4, 0.2)
-
-#: Condition of the matrix of normal modes up to which they serve as a metric.
-WORST_MODES = 1e7
-
-#: Units of the modes are optimised up to this many of them.
-MOST_SCALED = 6
-
-#: Logarithms of these units stay between minus and plus this.
-FARTHEST = 12.0
 
 #: What is claimed of a computed bound, so that its proof has room.
 ROOM = 1e-6
@@ -78,15 +65,19 @@ def stability_claim(problem: CertificationProblem, e: Equilibrium) -> Claim | No
     J, T = there.linearisation(base), there.tensor
     value = coordinates(there.rate(base))
     inverse_norm = float(np.linalg.norm(np.linalg.inv(R), 2))
+    gain = 2.0 * sum(
+        float(np.linalg.norm(V, 2) * np.linalg.norm(B, 2))
+        for V, B in zip(there.V, there.B, strict=True)
+    )
 
     def reach_of(G: Array) -> float:
-        numbers = _numbers(G, J, T, value, inverse_norm)
+        numbers = _numbers(G, J, T, value, (gain, inverse_norm))
         return 0.0 if numbers is None else numbers["reach"]
 
     best: dict[str, float] | None = None
     chosen = np.eye(len(J))
-    for G in _metrics(J, T, -e.abscissa, reach_of):
-        numbers = _numbers(G, J, T, value, inverse_norm)
+    for G in metrics(J, T, -e.abscissa, reach_of):
+        numbers = _numbers(G, J, T, value, (gain, inverse_norm))
         if numbers is not None and (best is None or numbers["reach"] > best["reach"]):
             best, chosen = numbers, G
             if math.isinf(best["reach"]):  # a linear field: no metric reaches farther
@@ -116,7 +107,9 @@ def mean_claim(problem: CertificationProblem, e: Equilibrium, covariance: Claim)
     field = Quadratic.of(p).changed(R)
     base = np.diag(np.where(np.arange(e.dim) < e.rank, 1.0, 0.0))
     J = field.generator(base) + field.V.sum(axis=0)
-    P = solve_continuous_lyapunov((J - 0.9 * e.mean_spectrum[0].real * np.eye(e.dim)).T, -np.eye(e.dim))
+    P = solve_continuous_lyapunov(
+        (J - 0.9 * e.mean_spectrum[0].real * np.eye(e.dim)).T, -np.eye(e.dim)
+    )
     values, vectors = np.linalg.eigh((P + P.T) / 2)
     if not values[0] > 0:
         return None
@@ -143,7 +136,9 @@ def mean_claim(problem: CertificationProblem, e: Equilibrium, covariance: Claim)
     if not rate > 0:
         return None
     # What the error of the covariance and rounding leave of the equation of the mean.
-    rounding = 1e-14 * float(np.linalg.norm(H @ J) * np.linalg.norm(mean) + np.linalg.norm(H @ drive))
+    rounding = 1e-14 * float(
+        np.linalg.norm(H @ J) * np.linalg.norm(mean) + np.linalg.norm(H @ drive)
+    )
     missing = 2 * (force * error + rounding) / rate
     place = R @ mean
     numbers = {
@@ -196,86 +191,11 @@ def _frame(e: Equilibrium) -> Array:
     return frame(vectors[:, order] * np.sqrt(values[order]))
 
 
-def _metrics(
-    J: Array, T: Array, rate: float, reach_of: Callable[[Array], float]
-) -> Iterator[Array]:
-    """G = I if it contracts, square roots of Lyapunov matrices, and scaled normal modes."""
-    eye = np.eye(len(J))
-    if np.linalg.eigvalsh(J + J.T)[-1] < 0:
-        yield eye
-    for share in SHARES:
-        P = solve_continuous_lyapunov((J + share * rate * eye).T, -eye)
-        values, vectors = np.linalg.eigh((P + P.T) / 2)
-        if values[0] > 0 and np.isfinite(values[-1]):
-            yield (vectors * np.sqrt(values / values[-1])) @ vectors.T
-    modes, owners = _modes(J)
-    if np.linalg.cond(modes) > WORST_MODES:
-        return
-    G = np.linalg.inv(modes)
-    yield G / np.linalg.norm(G, 2)
-    units = _units(G, J, T, owners)
-    yield units[:, None] * G / np.linalg.norm(units[:, None] * G, 2)
-    if len(J) <= MOST_SCALED:
-
-        def cost(x: Array) -> float:
-            reach = reach_of((np.exp(x[owners]) * units)[:, None] * G)
-            return -math.log(float(np.clip(reach, 1e-300, 1e300)))
-
-        count = int(owners.max()) + 1
-        found = minimize(
-            cost, np.zeros(count), method="Nelder-Mead", options={"maxfev": 60 * count}
-        )
-        G = (np.exp(found.x[owners]) * units)[:, None] * G
-        yield G / np.linalg.norm(G, 2)
-
-
-def _units(G: Array, J: Array, T: Array, owners: NDArray[np.intp]) -> Array:
-    """Units of normal modes in which the region of attraction reaches far.
-
-    In units of their own the modes contract as before.  Minimal is the Frobenius norm of the cubic
-    term, weighed by the rates, times that of G: its logarithm is convex in those of the units.
-    """
-    inverse = np.linalg.inv(G)
-    moved = np.einsum("ki,iab,ac,bd->kcd", G, T, inverse, inverse, optimize=True)
-    slow = 1.0 / np.maximum(-np.diag(G @ J @ inverse), 1e-300)
-    weight = slow[:, None, None] * slow[None, :, None]
-    weight = weight + np.swapaxes(weight, 1, 2) + np.moveaxis(weight, 2, 0)
-    squares, sizes = moved**2 * weight, np.sum(G**2, axis=1)
-    if not squares.any():
-        return np.ones(len(G))
-    squares, sizes = squares / squares.max(), sizes / sizes.max()
-    count = int(owners.max()) + 1
-
-    def cost(z: Array) -> tuple[float, Array]:
-        x = z[owners]
-        terms = squares * np.exp(2 * (x[:, None, None] - x[None, :, None] - x[None, None, :]))
-        rows = sizes * np.exp(2 * x)
-        total, sum_rows = float(terms.sum()), float(rows.sum())
-        slope = (terms.sum(axis=(1, 2)) - terms.sum(axis=(0, 2)) - terms.sum(axis=(0, 1))) / total
-        slope = slope + rows / sum_rows
-        return 0.5 * (math.log(total) + math.log(sum_rows)), np.bincount(owners, slope, count)
-
-    box = [(-FARTHEST, FARTHEST)] * count
-    found = minimize(cost, np.zeros(count), jac=True, method="L-BFGS-B", bounds=box)
-    return np.exp(np.asarray(found.x)[owners])
-
-
-def _modes(J: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Real and imaginary parts of eigenvectors as columns, and which mode each belongs to."""
-    values, vectors = np.linalg.eig(J)
-    columns, owners = [], []
-    for i in np.flatnonzero(values.imag >= 0):
-        parts = [vectors[:, i].real] if values[i].imag == 0 else []
-        parts = parts or [vectors[:, i].real, vectors[:, i].imag]
-        columns += parts
-        owners += [len(set(owners))] * len(parts)
-    return np.column_stack(columns), np.array(owners)
-
-
 def _numbers(
-    G: Array, J: Array, T: Array, value: Array, inverse_norm: float
+    G: Array, J: Array, T: Array, value: Array, norms: tuple[float, float]
 ) -> dict[str, float] | None:
-    """Scalars of a claim with the metric G, in floating point."""
+    """Scalars of a claim with the metric G, in floating point; norms of V and B, and of R⁻¹."""
+    gain, inverse_norm = norms
     inverse = np.linalg.inv(G)
     turned = G @ J @ inverse
     a = -float(np.linalg.eigvalsh((turned + turned.T) / 2)[-1])
@@ -294,7 +214,9 @@ def _numbers(
     even = (moved + np.moveaxis(moved, 1, 0) + np.moveaxis(moved, 2, 0)) / 3
     K = np.linalg.inv(np.linalg.cholesky(damping).T)
     weighted = np.einsum("akb,kc,bd->acd", even, K, K, optimize=True)
-    cubic = min(_spread(weighted), _spread(np.moveaxis(weighted, 1, 0))) * (1 + ROOM)
+    inner = float(np.linalg.norm(inverse @ K, 2))
+    plain = gain * float(np.linalg.norm(G, 2)) * inner**2
+    cubic = min(_spread(weighted), _spread(np.moveaxis(weighted, 1, 0)), plain) * (1 + ROOM)
     numbers = {"error": error, "rate": (1 - ROOM) * slow, "cubic": cubic}
     if cubic == 0:
         return numbers | {"radius": math.inf, "reach": math.inf}
