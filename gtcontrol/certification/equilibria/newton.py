@@ -119,8 +119,8 @@ def refine(field: Quadratic, S: Array) -> Array:
     best, residual = S, field.residual(S)
     for _ in range(12):
         right = coordinates(field.rate(S))
-        step: Array = np.linalg.lstsq(field.linearisation(S), right, rcond=1e-13)[0]
-        S = S - symmetric(step, field.dim)
+        step = np.linalg.lstsq(field.linearisation(S), right, rcond=1e-13)[0]
+        S = S - symmetric(np.asarray(step, dtype=np.float64), field.dim)
         found = field.residual(S)
         if not found < residual:
             break

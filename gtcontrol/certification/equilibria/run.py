@@ -107,11 +107,10 @@ def _candidates(field: Quadratic, count: int, rng: np.random.Generator) -> list[
     if complete:
         return found
     ends = [np.eye(d), *(rng.standard_normal((d, r)) for r in sorted({1, (d + 1) // 2, d}))]
-    found += integrate(field, ends)
+    points = planar(field) if d == 2 and not field.noisy else np.zeros((0, d, d))
+    found += list(matrix_newton(field, points)) if len(points) else integrate(field, ends)
     if d > MOST_SEARCHED:
         return found
-    if d == 2 and not field.noisy:
-        found += list(matrix_newton(field, planar(field)))
     found += [c.end for c in continue_from_scalar(field) if c.end is not None]
     spread = 10.0 ** rng.uniform(-2.0, 2.0, count)
     L = rng.standard_normal((count, d, d)) * np.exp(rng.standard_normal((count, 1, d)))
