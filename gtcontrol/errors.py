@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = [
     "BoundsExcludeEveryPlan",
+    "DesignInfeasible",
     "GtcontrolError",
     "IllPosedProblem",
     "IncompatibleSchedule",
@@ -89,6 +90,10 @@ class IllPosedProblem(GtcontrolError):
 
 class BoundsExcludeEveryPlan(GtcontrolError):
     """The bounds provably leave no admissible plan."""
+
+
+class DesignInfeasible(GtcontrolError):
+    """No constant parameters of the kind that was asked for make the target attracting."""
 
 
 class OutOfScale(GtcontrolError):

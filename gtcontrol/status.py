@@ -8,7 +8,7 @@ __all__ = ["Status", "Verdict"]
 
 
 class Status(Enum):
-    """Ending of a simulation or of a steering problem.
+    """Ending of a simulation, of a steering problem or of a design.
 
     The value of each member is the sentence that a user reads.  Only
     :attr:`SUCCESS` and :attr:`BLOW_UP` answer the question that was asked
@@ -46,6 +46,10 @@ class Status(Enum):
     REPLAY_FAILED = (
         "The solver converged, but its plan misses the target when it is simulated; "
         "raise `intervals` or `refinements`."
+    )
+    UNCONFIRMED = (
+        "The parameters were found, but simulations from random starts do not approach the target "
+        "at the rate that is claimed; the table of checks says which. Ask for a lower `rate`."
     )
     INTERRUPTED = "Stopped by the user; what was found so far is kept."
 

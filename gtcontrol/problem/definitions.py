@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .._check import Array
 from ..gaussian import Gaussian
 from ..parameters import Parameters
 from ..schedule import Schedule
@@ -15,6 +16,7 @@ from .costs import ControlEnergy, Cost
 
 __all__ = [
     "CertificationProblem",
+    "DesignProblem",
     "Problem",
     "ReachabilityProblem",
     "SimulationProblem",
@@ -103,6 +105,33 @@ class CertificationProblem:
         return self.parameters.dim
 
 
+@dataclass(frozen=True, eq=False)
+class DesignProblem:
+    """Find constant parameters that make `target` attracting, at given rates, within bounds.
+
+    What is None is chosen.  `near` are parameters from which the design should differ little;
+    the columns of `complement` span the directions in which a singular target has no variance
+    and in which variance is lost.
+    """
+
+    target: Gaussian
+    method: str = "auto"
+    V: Array | None = None
+    rate: float | None = None
+    mean_rate: float | None = None
+    bounds: Bounds = field(default_factory=Bounds)
+    near: Parameters | None = None
+    complement: Array | None = None
+    checks: int = 8
+    seed: int = 0
+    name: str = ""
+
+
 Problem = (
-    SimulationProblem | ReachabilityProblem | SteeringProblem | TokenProblem | CertificationProblem
+    SimulationProblem
+    | ReachabilityProblem
+    | SteeringProblem
+    | TokenProblem
+    | CertificationProblem
+    | DesignProblem
 )

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import ResultFileInvalid
 from .base import Result
 from .certificate import Certificate
+from .design import Design
 from .folders import path_of
 from .reachability import Reachability
 from .steering import Steering
@@ -35,7 +36,7 @@ _DAMAGED = (
 )
 
 _KINDS: dict[str, type[Result]] = {
-    made.kind: made for made in (Trajectory, Steering, Reachability, TokenRun, Certificate)
+    made.kind: made for made in (Trajectory, Steering, Reachability, TokenRun, Certificate, Design)
 }
 
 

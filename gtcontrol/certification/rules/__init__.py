@@ -9,6 +9,8 @@ from __future__ import annotations
 from ...errors import ResultFileInvalid
 from .base import Rule
 from .blow_up_bracket import BlowUpBracketRule
+from .designed_attractor import DesignedAttractor
+from .designed_locally import DesignedLocally
 from .integration import IntegrationRule
 from .riccati_bound import UltimateBound as RiccatiBound
 from .riccati_limit import Limit
@@ -67,6 +69,7 @@ _ALL: tuple[Rule, ...] = (
     MeanStabilityRule(),
     UnstableEquilibriumRule(),
 )
+_ALL: tuple[Rule, ...] = (IntegrationRule(), DesignedAttractor(), DesignedLocally())
 
 #: Every rule by its name.
 RULES: dict[str, Rule] = {made.name: made for made in _ALL}

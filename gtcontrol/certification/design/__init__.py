@@ -1,0 +1,1 @@
+"""Design: constant parameters that make a given Gaussian attracting."""
