@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .certification.bracket.run import blow_up as blow_up
     from .certification.equilibria.run import equilibria as equilibria
+    from .certification.design.run import design as design
     from .certification.run import certify as certify
     from .certification.verification import Verification as Verification, verify as verify
     from .errors import GtcontrolError as GtcontrolError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .results.certificate import Certificate as Certificate
     from .results.claims import Claim as Claim
     from .results.equilibria import Equilibrium as Equilibrium
+    from .results.design import Design as Design
     from .results.reachability import Reachability as Reachability
     from .results.steering import Steering as Steering
     from .results.storage import load as load
@@ -54,6 +56,7 @@ _HOMES = {
     "Claim": "results.claims",
     "ControlEnergy": "problem.costs",
     "Equilibrium": "results.equilibria",
+    "Design": "results.design",
     "Gaussian": "gaussian",
     "GaussianPath": "steering.exact.path",
     "GtcontrolError": "errors",
@@ -73,6 +76,7 @@ _HOMES = {
     "certify": "certification.run",
     "check_tokens": "validation.tokens",
     "equilibria": "certification.equilibria.run",
+    "design": "certification.design.run",
     "load": "results.storage",
     "reachable": "steering.exact.reachability",
     "simulate": "simulation.run",

@@ -9,8 +9,10 @@ from os import PathLike
 from .._threads import single_threaded
 from ..errors import InvalidShape, ResultFileInvalid
 from ..results.certificate import Certificate
+from ..results.design import Design
 from ..results.storage import load
 from .conclusion import Contradiction, conclude
+from .design.proof import reasons as doubts
 from .rules import rule
 from .rules.base import Refuted
 
@@ -44,7 +46,7 @@ class Verification:
 
 
 @single_threaded
-def verify(certificate: Certificate | str | PathLike[str]) -> Verification:
+def verify(certificate: Certificate | Design | str | PathLike[str]) -> Verification:
     """Check a certificate again, from its parameters and data alone.
 
     Every matrix inequality, enclosure and number is checked in exact fractions or ball
@@ -52,8 +54,8 @@ def verify(certificate: Certificate | str | PathLike[str]) -> Verification:
 
     Parameters
     ----------
-    certificate : Certificate, or path
-        A certificate, or the folder that it was saved in.
+    certificate : Certificate, Design, or path
+        A certificate, a design, or the folder that it was saved in.
 
     Returns
     -------
@@ -67,9 +69,10 @@ def verify(certificate: Certificate | str | PathLike[str]) -> Verification:
         If the saved files are missing or damaged.
     """
     result = load(certificate) if isinstance(certificate, str | PathLike) else certificate
-    if not isinstance(result, Certificate):
+    if not isinstance(result, Certificate | Design):
         raise InvalidShape(f"`certificate` must be a Certificate, not {type(result).__name__}.")
-    reasons = tuple(_reasons(result))
+    found = _reasons(result) if isinstance(result, Certificate) else doubts(result)
+    reasons = tuple(found)
     checked = sum(claim.proved for claim in result.claims)
     return Verification(not reasons, result.proved and not reasons, checked, reasons)
 

@@ -21,11 +21,12 @@ def verify_saved(path: Path) -> int:
     """
     from ..certification.verification import verify
     from ..results.certificate import Certificate
+    from ..results.design import Design
     from ..results.storage import load
 
     folder = path.parent if path.name == "result.json" else path
     certificate = load(folder)
-    if not isinstance(certificate, Certificate):
+    if not isinstance(certificate, Certificate | Design):
         raise ResultFileInvalid(
             f"the saved result in {folder} is a {certificate.kind}, not a certificate."
         )
@@ -35,13 +36,14 @@ def verify_saved(path: Path) -> int:
         raise ResultFileInvalid(
             f"the certificate in {folder} is rejected: {found.reasons[0]}{more}."
         )
+    name = certificate.verdict.name if isinstance(certificate, Certificate) else "ATTRACTING"
     claims = f"{found.checked} claim{'' if found.checked == 1 else 's'}"
     if found.proved:
-        say(f"{certificate.verdict.name}, proved: {certificate.statement}")
+        say(f"{name}, proved: {certificate.statement}")
         say(f"Checked {claims} in exact and ball arithmetic: the certificate is valid.")
         return ANSWERED
     complain(
-        f"{certificate.verdict.name} is numerical evidence, not proved"
+        f"{name} is numerical evidence, not proved"
         + (f"; {claims} besides were checked." if found.checked else ".")
     )
     return UNANSWERED

@@ -21,7 +21,14 @@ from .schema import (
     Vectors,
 )
 
-__all__ = ["BoundsTable", "CostTable", "ParametersTable", "PieceTable", "build_schedule"]
+__all__ = [
+    "BoundsTable",
+    "CostTable",
+    "LetterTable",
+    "ParametersTable",
+    "PieceTable",
+    "build_schedule",
+]
 
 
 class ParametersTable(Table):

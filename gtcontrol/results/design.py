@@ -113,6 +113,8 @@ class Design(Result):
         Every smaller exponential rate is guaranteed for the mean.
     method : str
         How the parameters were found: "closed-form" or "lmi".
+    statement : str
+        What is guaranteed, in words: which starts, how near, how fast.
     claims : tuple of Claim
         What guarantees it, with the numbers from which it can be checked again.
     confirmation : Confirmation or None
@@ -129,6 +131,7 @@ class Design(Result):
     rate: float
     mean_rate: float
     method: str
+    statement: str
     claims: tuple[Claim, ...]
     confirmation: Confirmation | None
     seconds: float
@@ -164,6 +167,8 @@ class Design(Result):
             "rate": self.rate,
             "mean_rate": self.mean_rate,
             "method": self.method,
+            "proved": self.proved,
+            "statement": self.statement,
             "claims": claims,
             "seconds": self.seconds,
             "problem": {

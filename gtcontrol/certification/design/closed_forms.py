@@ -4,11 +4,11 @@ Full rank: A = (α/2) I, V = -ν I, B = (α/2ν) S⁻¹ and b = ν m give
 
     S' = α (S - S S*⁻¹ S),    (S⁻¹ - S*⁻¹)' = -α (S⁻¹ - S*⁻¹),
 
-from every S > 0.  No parameters with V = -ν I do with less: the real parts of the eigenvalues of A
-are at least α/2, so |A| >= (α/2)|I| in the Frobenius norm, and the largest entry of A on the diagonal
-is at least α/2; and ν(B + Bᵀ) >= α S*⁻¹ makes the norm and the largest entry of B at least those of
-(α/2ν) S*⁻¹, which has its largest entry on the diagonal.  So bounds on A and B can be met if and only
-if the closed form meets them.
+from every S > 0.  No parameters with V = -ν I do with less.  The real parts of the eigenvalues of A
+are at least α/2, so tr A >= dα/2: then |A| >= (α/2)|I| in the Frobenius norm, and an entry on the
+diagonal is at least α/2.  And ν(B + Bᵀ) >= α S*⁻¹ makes the norm and the largest entry of B at
+least those of (α/2ν) S*⁻¹, which has its largest entry on the diagonal.  So bounds on A and B can be
+met if and only if the closed form meets them.
 
 Rank r < d: S* = U P Uᵀ, with Π the projection on U along a complement N, κ = α,
 

@@ -20,7 +20,7 @@ from ..rules.designed_attractor import distances
 from ..rules.designed_locally import region
 from .closed_forms import Draft
 
-__all__ = ["certified", "guaranteed", "reasons"]
+__all__ = ["certified", "guaranteed", "reasons", "statement"]
 
 #: Shares of the rates that were aimed at, tried one after the other until one is proved.
 SHARES = (1.0, 1 - 1e-9, 1 - 1e-7, 1 - 1e-5, 1 - 1e-3, 0.9)
@@ -48,6 +48,11 @@ def guaranteed(claim: Claim, p: Parameters) -> tuple[float, float]:
     return min(rate, loss), min(v, rate, 2 * loss)
 
 
+def statement(claim: Claim, p: Parameters) -> str:
+    """What a claim says, in words."""
+    return rule(claim.rule).state(CertificationProblem((p,)), claim).text
+
+
 def reasons(design: Design) -> Iterator[str]:
     """Say what does not follow from the claims of a design, without believing anything."""
     if not design.claims:
@@ -67,11 +72,14 @@ def reasons(design: Design) -> Iterator[str]:
             if claim.proved:
                 rule(claim.rule).check(design.question, claim)
             rates = guaranteed(claim, design.parameters)
+            words = statement(claim, design.parameters)
         except (Refuted, ResultFileInvalid) as reason:
             yield f"the claim ({claim.rule}) is not proved by its data: {reason}"
         except KeyError as missing:
             yield f"the claim ({claim.rule}) has no number {missing}"
         else:
+            if words != design.statement:
+                yield "`statement` is not what the claim says"
             for name, follows in zip(("rate", "mean_rate"), rates, strict=True):
                 if getattr(design, name) > follows:
                     yield f"`{name}` is {getattr(design, name)!r}, but the claim gives {follows!r}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,23 +17,31 @@ from ...parameters import Parameters
 from ...problem.bounds import Bounds
 from ...problem.definitions import DesignProblem
 
-__all__ = ["METHODS", "pose", "scalar_of", "sizes", "within"]
+__all__ = ["METHODS", "Wishes", "pose", "scalar_of", "sizes", "within"]
 
 METHODS = ("auto", "closed-form", "lmi")
 
+#: Simulations by default: this number divided by the dimension, but at most ...
+WORK, CHECKS = 256, 8
 
-def pose(
-    target: Gaussian,
-    method: str,
-    V: ArrayLike | float | None,
-    rates: tuple[float | None, float | None],
-    bounds: Bounds | None,
-    near: Parameters | None,
-    complement: ArrayLike | None,
-    checks: int,
-    seed: int,
-    name: str,
-) -> DesignProblem:
+
+@dataclass(frozen=True, eq=False)
+class Wishes:
+    """Arguments of :func:`gtcontrol.design` besides the target, as they come."""
+
+    method: str = "auto"
+    V: ArrayLike | float | None = None
+    rate: float | None = None
+    mean_rate: float | None = None
+    bounds: Bounds | None = None
+    near: Parameters | None = None
+    complement: ArrayLike | None = None
+    checks: int | None = None
+    seed: int = 0
+    name: str = ""
+
+
+def pose(target: Gaussian, wishes: Wishes) -> DesignProblem:
     """Check the arguments of :func:`gtcontrol.design` and put them together.
 
     Raises
@@ -42,12 +51,14 @@ def pose(
     DesignInfeasible
         If no parameters of this kind can make the target attracting.
     """
+    w = wishes
     if not isinstance(target, Gaussian):
         raise InvalidShape(f"`target` must be a Gaussian, not {type(target).__name__}.")
-    if method not in METHODS:
-        raise InvalidMethod(f"`method` is {method!r:.40}; expected one of {', '.join(METHODS)}.")
+    if w.method not in METHODS:
+        raise InvalidMethod(f"`method` is {w.method!r:.40}; expected one of {', '.join(METHODS)}.")
     d, rank = target.dim, target.rank
-    limits = Bounds() if bounds is None else bounds
+    checks = max(min(CHECKS, WORK // d), 1) if w.checks is None else w.checks
+    limits = Bounds() if w.bounds is None else w.bounds
     if not isinstance(limits, Bounds):
         raise InvalidShape(f"`bounds` must be Bounds, not {type(limits).__name__}.")
     if limits.trace is not None or limits.largest_eigenvalue is not None:
@@ -57,22 +68,22 @@ def pose(
         )
     rate, mean_rate = (
         None if value is None else _check.number(key, value, low=0.0, strict=True)
-        for key, value in zip(("rate", "mean_rate"), rates, strict=True)
+        for key, value in (("rate", w.rate), ("mean_rate", w.mean_rate))
     )
-    if near is not None:
-        _check_near(near, d)
+    if w.near is not None:
+        _check_near(w.near, d)
     problem = DesignProblem(
         target,
-        method,
-        None if V is None else _values(V, d),
+        w.method,
+        None if w.V is None else _values(w.V, d),
         rate,
         mean_rate,
         limits,
-        near,
-        None if complement is None else _complement(target, complement),
+        w.near,
+        None if w.complement is None else _complement(target, w.complement),
         _check.integer("checks", checks, low=0),
-        _check.integer("seed", seed, low=0),
-        name,
+        _check.integer("seed", w.seed, low=0),
+        w.name,
     )
     if problem.V is not None:
         _refuse_unstable_mean(problem.V, rank, mean_rate)
@@ -81,7 +92,7 @@ def pose(
 
 
 def scalar_of(V: Array) -> float | None:
-    """v if V is exactly v I, else None."""
+    """V if V is exactly v I, else None."""
     v = float(V[0, 0])
     return v if np.array_equal(V, v * np.eye(len(V))) else None
 
@@ -91,7 +102,7 @@ def _values(V: ArrayLike | float, d: int) -> Array:
         made = _check.number("V", V) * np.eye(d)
         made.setflags(write=False)
         return made
-    return _check.square("V", V, d)  # type: ignore[arg-type]
+    return _check.square("V", V, d)
 
 
 def _check_near(near: Parameters, d: int) -> None:

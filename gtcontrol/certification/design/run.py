@@ -1,4 +1,4 @@
-"""The one way in: `design`."""
+"""The one way in: `design`, and `solve` for a problem that was posed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,12 @@ from ...results.design import Design
 from ...status import Status
 from .closed_forms import Draft, closed_form
 from .confirmation import Trial, confirm, confirms
-from .proof import certified, guaranteed
-from .request import pose, scalar_of
+from .proof import certified, guaranteed, statement
+from .request import Wishes, pose, scalar_of
 
-__all__ = ["design"]
-
-#: Simulations by default: this number divided by the dimension, but at most ...
-WORK, CHECKS = 256, 8
+__all__ = ["design", "solve"]
 
 
-@single_threaded
 def design(
     target: Gaussian,
     *,
@@ -98,11 +94,20 @@ def design(
     >>> made.status.name, made.proved, made.rate, made.mean_rate
     ('SUCCESS', True, 2.0, 1.0)
     """
+    wishes = Wishes(method, V, rate, mean_rate, bounds, near, complement, checks, seed, name)
+    return solve(pose(target, wishes), progress)
+
+
+@single_threaded
+def solve(problem: DesignProblem, progress: Progress = silent) -> Design:
+    """Answer a problem that was posed: parameters, guarantee, simulations.
+
+    Raises
+    ------
+    DesignInfeasible
+        If no such parameters exist, or the solver finds none.
+    """
     began = time.perf_counter()
-    count = max(min(CHECKS, WORK // getattr(target, "dim", 1)), 1) if checks is None else checks
-    problem = pose(
-        target, method, V, (rate, mean_rate), bounds, near, complement, count, seed, name
-    )
     progress(0.0, "looking for parameters")
     draft = _draft(problem)
     progress(0.3, "checking the guarantee")
@@ -138,6 +143,7 @@ def design(
         rate=rates[0],
         mean_rate=rates[1],
         method=draft.method,
+        statement=statement(claim, draft.parameters),
         claims=(claim,),
         confirmation=seen,
         seconds=time.perf_counter() - began,

@@ -68,8 +68,7 @@ class Synthesis:
 
 def solve(program: Program) -> Synthesis:
     """Find the parameters nearest to given ones, or those of the largest rate."""
-    import cvxpy as cp
-
+    cp = _cvxpy()
     d = program.factor.shape[0]
     L, inverse = program.factor, np.linalg.inv(program.factor)
     V = inverse @ program.V @ L
@@ -108,6 +107,13 @@ def solve(program: Program) -> Synthesis:
     )
 
 
+def _cvxpy() -> Any:
+    """The package, which takes a second to load, and whose stubs are incomplete."""
+    import cvxpy
+
+    return cvxpy
+
+
 def _attraction(cp: Any, V: Array, b: Any, level: Any) -> list[Any]:
     """Matrix inequality in B (scaled), by the kind of V."""
     d = V.shape[0]
@@ -131,7 +137,7 @@ def _form(V: Array) -> Array:
     stacked = np.array(basis)
     products = np.einsum("kab,bc,lcd->klda", stacked, V, stacked)
     products = products + np.swapaxes(products, 0, 1)
-    return products.reshape(len(basis) ** 2, d * d)
+    return np.asarray(products.reshape(len(basis) ** 2, d * d))
 
 
 def _attempt(cp: Any, problem: Any, b: Any, skew: Any) -> tuple[Any, str]:

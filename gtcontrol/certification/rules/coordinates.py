@@ -58,7 +58,7 @@ class Basis:
             raise Refuted("the columns of factor and complement are dependent") from None
         if not np.isfinite(inverse).all():
             raise Refuted("the columns of factor and complement are dependent")
-        T, guess = exact(columns), exact(inverse)
+        T, guess = exact(columns), exact(np.asarray(inverse))
         fault = spectral_norm_bound(guess @ T - identity(len(columns)))
         if not fault <= WORST_INVERSE:
             raise Refuted("the columns of factor and complement are too close to dependent")

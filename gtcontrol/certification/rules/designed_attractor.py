@@ -115,8 +115,8 @@ class DesignedAttractor(Rule):
             text = (
                 f"From every covariance of full rank the law converges to {where}: the difference "
                 f"of the inverse covariances shrinks in the target's own metric like "
-                f"exp(-{written_below(rate)} t) from the first instant, and the mean approaches its limit at "
-                f"every rate below {written_below(min(-v, rate))}."
+                f"exp(-{written_below(rate)} t) from the first instant, and the mean approaches "
+                f"its limit at every rate below {written_below(min(-v, rate))}."
             )
         else:
             loss = number(claim, "loss")
@@ -125,8 +125,8 @@ class DesignedAttractor(Rule):
             text = (
                 f"From every covariance of full rank, and of each rank from {rank} on from all "
                 f"but a set of measure zero, the law converges to {where}, of rank {rank}: its "
-                f"covariance in W₂ at every rate below {written_below(rate)}, its mean at every rate below "
-                f"{written_below(slow)}."
+                f"covariance in W₂ at every rate below {written_below(rate)}, its mean at every "
+                f"rate below {written_below(slow)}."
             )
         return Statement(Verdict.CONVERGES, Scope.SOME_STARTS, text)
 
@@ -260,7 +260,7 @@ def _mean_distance(
     rows.middle[r:], rows.radius[r:] = 0.0, 0.0
     J = A + (rows + identity(d)).scaled(v)
     try:
-        inverse = exact(np.linalg.inv(J.middle))
+        inverse = exact(np.asarray(np.linalg.inv(J.middle)))
     except np.linalg.LinAlgError:
         raise Refuted("the linear part of the mean is not proved to be invertible") from None
     size = spectral_norm_bound(inverse)

@@ -28,7 +28,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._check import Array
-from ...arithmetic.floats import UNIT, UP, Enclosure, exact, positive_definite, spectral_norm_bound
+from ...arithmetic.floats import (
+    TINY,
+    UNIT,
+    UP,
+    Enclosure,
+    exact,
+    positive_definite,
+    spectral_norm_bound,
+)
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
@@ -38,7 +46,6 @@ from .coordinates import (
     Basis,
     exceeds,
     frobenius_bound,
-    identity,
     written_above,
     written_below,
 )
@@ -92,7 +99,9 @@ class DesignedLocally(Rule):
         return Statement(Verdict.LOCALLY_STABLE, Scope.SOME_STARTS, text)
 
 
-def region(p: Parameters, mean: Array, factor: Array, contraction: float, mean_rate: float) -> Region:
+def region(
+    p: Parameters, mean: Array, factor: Array, contraction: float, mean_rate: float
+) -> Region:
     """Bound the region of attraction and the distance of the equilibrium from the target.
 
     Parameters
@@ -175,7 +184,7 @@ def _contracts(V: Enclosure, B: Enclosure, margin: float) -> bool:
 
 def _kronecker(one: Enclosure, other: Enclosure) -> Enclosure:
     """Kronecker product: all products of two entries."""
-    middle = np.kron(one.middle, other.middle)
+    middle = np.asarray(np.kron(one.middle, other.middle))
     size, rest = np.abs(one.middle), np.abs(other.middle)
     radius = np.kron(size, other.radius) + np.kron(one.radius, rest + other.radius)
-    return Enclosure(middle, UP * (radius + UNIT * np.abs(middle) + 5e-324))
+    return Enclosure(middle, np.asarray(UP * (radius + UNIT * np.abs(middle) + TINY)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...results.base import Result
 from ...results.certificate import Certificate
+from ...results.design import Design
 from ...results.reachability import Reachability
 from ...results.steering import Steering
 from ...results.tokens import TokenRun
@@ -26,14 +27,15 @@ def draw(result: Result) -> dict[str, Figure]:
         A plan gives "path", "controls", "covariance" (if the rank is positive), "cost" and
         "tokens" (if tokens were moved); a simulation "path", "covariance" and "mean"; a
         run of tokens "path"; a reachability answer "laws"; a certificate "envelope" and, in
-        dimension 2, "cone" (if anything was integrated).
+        dimension 2, "cone" (if anything was integrated); a design "path" and "distance" (if it
+        was simulated).
 
     Returns
     -------
     dict from str to matplotlib.figure.Figure
         In the order in which they are best read.
     """
-    from . import certificate, clouds, controls, cost, covariance, laws, mean, path, tokens
+    from . import certificate, clouds, controls, cost, covariance, design, laws, mean, path, tokens
 
     if isinstance(result, Steering):
         made = {"path": path.steering(result), "controls": controls.steering(result)}
@@ -51,6 +53,8 @@ def draw(result: Result) -> dict[str, Figure]:
         return made
     if isinstance(result, Certificate):
         return certificate.pictures(result)
+    if isinstance(result, Design):
+        return design.pictures(result)
     if isinstance(result, TokenRun):
         return {"path": clouds.tokens(result)}
     if isinstance(result, Reachability):

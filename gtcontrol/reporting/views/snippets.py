@@ -13,12 +13,13 @@ from ...problem.bounds import Bounds
 from ...problem.costs import ControlEnergy, Cost, KineticEnergy, MinimumTime
 from ...problem.definitions import (
     CertificationProblem,
+    DesignProblem,
     ReachabilityProblem,
     SimulationProblem,
     SteeringProblem,
 )
 
-__all__ = ["certifying", "command", "reaching", "simulating", "steering"]
+__all__ = ["certifying", "command", "designing", "reaching", "simulating", "steering"]
 
 #: Arrays with more entries than this are not written out.
 LARGEST = 16
@@ -88,6 +89,31 @@ def certifying(problem: CertificationProblem) -> str:
         f"{head}parameters = {given}\nanswer = gt.certify(parameters{start})\n"
         "print(answer.summary())\n"
     )
+
+
+def designing(problem: DesignProblem) -> str:
+    """Python code that designs again; from its saved values if large."""
+    p = problem
+    near = "" if p.near is None else _parameters(p.near)
+    arrays = [x for x in (p.V, p.complement) if x is not None]
+    laws = _laws(target=p.target)
+    if not laws or (p.near is not None and not near) or any(x.size > LARGEST for x in arrays):
+        options = ("method", "V", "rate", "mean_rate", "bounds", "near", "complement")
+        listed = "".join(f"    {name}=p.{name},\n" for name in (*options, "checks", "seed"))
+        return f"{_SAVED}made = gt.design(\n    p.target,\n{listed})\nprint(made.summary())\n"
+    given = {
+        "method": repr(p.method),
+        "V": "" if p.V is None else _array(p.V),
+        "rate": "" if p.rate is None else repr(p.rate),
+        "mean_rate": "" if p.mean_rate is None else repr(p.mean_rate),
+        "bounds": _bounds(p.bounds) if p.bounds else "",
+        "near": near,
+        "complement": "" if p.complement is None else _array(p.complement),
+        "checks": repr(p.checks),
+        "seed": repr(p.seed),
+    }
+    listed = "".join(f"    {name}={text},\n" for name, text in given.items() if text)
+    return f"{laws}made = gt.design(\n    target,\n{listed})\nprint(made.summary())\n"
 
 
 def reaching(problem: ReachabilityProblem) -> str:

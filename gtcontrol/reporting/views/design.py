@@ -1,0 +1,174 @@
+"""A design in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._check import Array
+from ...certification.rules import rule
+from ...results.design import Confirmation, Design
+from ...status import Status
+from ..wording import count, duration, error, matrix, number
+from . import snippets
+from .base import Fact, Table, View
+from .statements import bounds_fact, law_fact
+
+__all__ = ["view"]
+
+#: Parameters with more entries than this are given by their norm.
+LARGEST = 9
+
+_NOTE = (
+    "The guarantee is about the flow under the very numbers that are given here, rounding included. "
+    "It can be checked again without any solver: `gtcontrol verify FOLDER`, in Python "
+    "`gt.verify(design)`."
+)
+
+_METHODS = {
+    "closed-form": "closed form, V = -ν I",
+    "lmi": "semidefinite program, checked without the solver",
+}
+
+
+def view(result: Design) -> View:
+    """Put a design into words."""
+    p = result.problem
+    tables = [_parameters(result)]
+    if result.confirmation is not None:
+        tables.append(_simulations(result.confirmation))
+    return View(
+        title=p.name or f"Design, dimension {p.target.dim}, rank {p.target.rank}",
+        verdict=_verdict(result),
+        good=result.answered,
+        headline=_headline(result),
+        facts=tuple(_facts(result)),
+        statement=tuple(_statement(result)),
+        captions=_captions(result),
+        notes=(_NOTE,),
+        tables=tuple(tables),
+        command=snippets.command(p.name),
+        code=snippets.designing(p),
+    )
+
+
+def _verdict(result: Design) -> str:
+    if result.status is Status.SUCCESS:
+        return f"ATTRACTING ({result.label})"
+    return result.status.name
+
+
+def _headline(result: Design) -> str:
+    if result.status is Status.UNCONFIRMED:
+        return result.status.value
+    certainty = "Proved" if result.proved else "Numerical evidence, not proved"
+    ending = "" if result.status is Status.SUCCESS else f" {result.status.value}"
+    return f"{certainty}: {result.statement}{ending}"
+
+
+def _facts(result: Design) -> list[Fact]:
+    claim, seen = result.claims[0], result.confirmation
+    numbers = claim.numbers
+    facts = [
+        Fact("status", f"{result.status.name}: {result.status.value}"),
+        Fact("certainty", _certainty(result)),
+        Fact("by", rule(claim.rule).theorem),
+        Fact("rate of the covariance", f"{number(result.rate)} (W₂ distance)"),
+        Fact("rate of the mean", number(result.mean_rate)),
+    ]
+    if "radius" in numbers:
+        radius = f"|L⁻¹(S − S*)L⁻ᵀ| < {number(numbers['radius'], 4)}, with L Lᵀ = S* the target's"
+        facts.append(Fact("region of attraction", radius))
+    miss = float(np.hypot(numbers["covariance_distance"], numbers["mean_distance"]))
+    facts.append(Fact("rounding", f"the limit is at most {error(miss)} (W₂) from the target"))
+    if seen is not None:
+        facts.append(
+            Fact(
+                "simulations",
+                f"{count(seen.count, 'random start')}: all within {error(seen.worst)} of the "
+                f"target (relative W₂) at t = {number(seen.horizon, 4)}; the slowest approaches at "
+                f"rate {number(seen.slowest, 4)}",
+            )
+        )
+    facts += [
+        Fact("method", _METHODS.get(result.method, result.method)),
+        Fact("work", duration(result.seconds)),
+    ]
+    return facts
+
+
+def _certainty(result: Design) -> str:
+    if result.proved:
+        return "proved: the parameters were checked in rigorous arithmetic"
+    note = f" ({result.claims[0].note})" if result.claims[0].note else ""
+    return f"numerical: evidence in floating point, not a proof{note}"
+
+
+def _statement(result: Design) -> list[Fact]:
+    p = result.problem
+    rates = [
+        f"{name} at least {number(value)}"
+        for name, value in (("covariance", p.rate), ("mean", p.mean_rate))
+        if value is not None
+    ]
+    facts = [
+        Fact("question", "which constant parameters make the target attracting?"),
+        Fact("dimension", f"{p.target.dim} (tokens), rank {p.target.rank} (covariance)"),
+        law_fact("target", p.target),
+        Fact("rates", ", ".join(rates) or "free"),
+        Fact("value matrix", "free" if p.V is None else _written(p.V)),
+        bounds_fact(p.bounds),
+    ]
+    if p.near is not None:
+        facts.append(Fact("near", f"A = {_written(p.near.A)}, B = {_written(p.near.heads[0][1])}"))
+    if p.complement is not None:
+        facts.append(Fact("complement", _written(p.complement)))
+    return facts
+
+
+def _written(values: Array) -> str:
+    if values.size <= LARGEST:
+        return matrix(values)
+    return f"norm {number(float(np.linalg.norm(values)), 4)}"
+
+
+def _parameters(result: Design) -> Table:
+    p = result.parameters
+    rows = tuple(
+        (letter, _written(values), number(float(np.linalg.norm(values)), 4))
+        for letter, values in (("A", p.A), ("V", p.V), ("B", p.B), ("b", p.b))
+    )
+    return Table("The parameters", ("", "value", "norm"), rows)
+
+
+def _simulations(seen: Confirmation) -> Table:
+    rows = tuple(
+        (
+            str(i + 1),
+            str(int(seen.ranks[i])),
+            number(float(seen.distances[i, 0]), 3),
+            error(float(seen.distances[i, -1])),
+            number(float(seen.rates[i]), 4),
+        )
+        for i in range(seen.count)
+    )
+    return Table(
+        "Simulations from random starts",
+        ("start", "rank", "distance at the start", "distance at the end", "measured rate"),
+        rows,
+        "Distances are W₂ over the size of the target. Transients may be slower than the rate.",
+    )
+
+
+def _captions(result: Design) -> dict[str, str]:
+    if result.confirmation is None:
+        return {}
+    return {
+        "path": (
+            "Laws on their way from random starts (bold ellipses of one standard deviation, one "
+            "colour each) into the target (dashed; one and two standard deviations)."
+        ),
+        "distance": (
+            "The W₂ distance of each simulation to the target, over the size of the target; the "
+            "dashed line falls at the guaranteed rate."
+        ),
+    }
