@@ -7,8 +7,8 @@ Full rank: A = (α/2) I, V = -ν I, B = (α/2ν) S⁻¹ and b = ν m give
 from every S > 0.  No parameters with V = -ν I do with less.  The real parts of the eigenvalues of A
 are at least α/2, so tr A >= dα/2: then |A| >= (α/2)|I| in the Frobenius norm, and an entry on the
 diagonal is at least α/2.  And ν(B + Bᵀ) >= α S*⁻¹ makes the norm and the largest entry of B at
-least those of (α/2ν) S*⁻¹, which has its largest entry on the diagonal.  So bounds on A and B can be
-met if and only if the closed form meets them.
+least those of (α/2ν) S*⁻¹, which has its largest entry on the diagonal.  So bounds on A and B can
+be met if and only if the closed form meets them.
 
 Rank r < d: S* = U P Uᵀ, with Π the projection on U along a complement N, κ = α,
 

@@ -22,7 +22,7 @@ __all__ = ["Trial", "confirm", "confirms", "starts"]
 SPANS = 24.0
 
 #: Times at which the distance is measured, and those at which laws are kept for pictures.
-POINTS, SNAPSHOTS = 97, 7
+POINTS, SNAPSHOTS = 97, 19
 
 #: Simulations whose laws are kept, and the largest number of entries of all their factors.
 SHOWN, SHOWN_ENTRIES = 4, 200_000

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 import numpy as np
 
@@ -115,12 +116,18 @@ def exceeds(matrix: Enclosure, level: float) -> bool:
 
 
 def written_above(value: float, digits: int = 3) -> str:
-    """Write a number that is not below `value`."""
-    text = f"{value:.{digits}g}"
-    return text if float(text) >= value else f"{value * (1.0 + 10.0 ** (1 - digits)):.{digits}g}"
+    """Write a number that is not below `value`, with so many significant digits."""
+    return _written(value, digits, ROUND_CEILING)
 
 
 def written_below(value: float, digits: int = 10) -> str:
-    """Write a positive number that is not above `value`."""
-    text = f"{value:.{digits}g}"
-    return text if float(text) <= value else f"{value * (1.0 - 10.0 ** (1 - digits)):.{digits}g}"
+    """Write a number that is not above `value`, with so many significant digits."""
+    return _written(value, digits, ROUND_FLOOR)
+
+
+def _written(value: float, digits: int, rounding: str) -> str:
+    if not math.isfinite(value):
+        return str(value)
+    # Decimal(value) is the exact value of the float.
+    rounded = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
+    return f"{float(rounded):.{digits}g}"

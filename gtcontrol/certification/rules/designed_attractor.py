@@ -118,16 +118,15 @@ class DesignedAttractor(Rule):
                 f"exp(-{written_below(rate)} t) from the first instant, and the mean approaches "
                 f"its limit at every rate below {written_below(min(-v, rate))}."
             )
-        else:
-            loss = number(claim, "loss")
-            rate = min(number(claim, "rate"), loss) if rank else loss
-            slow = min(-v, 2 * loss, number(claim, "rate")) if rank else min(-v, 2 * loss)
-            text = (
-                f"From every covariance of full rank, and of each rank from {rank} on from all "
-                f"but a set of measure zero, the law converges to {where}, of rank {rank}: its "
-                f"covariance in W₂ at every rate below {written_below(rate)}, its mean at every "
-                f"rate below {written_below(slow)}."
-            )
+            return Statement(Verdict.CONVERGES, Scope.SOME_STARTS, text)
+        inside, loss = number(claim, "rate") if rank else np.inf, number(claim, "loss")
+        who = f"of full rank, and of each rank from {rank} on from all but a set of measure zero,"
+        text = (
+            f"From every covariance{f' {who}' if rank else ''} the law converges to {where}, of "
+            f"rank {rank}: its covariance in W₂ at every rate below "
+            f"{written_below(min(inside, loss))}, its mean at every rate below "
+            f"{written_below(min(-v, inside, 2 * loss))}."
+        )
         return Statement(Verdict.CONVERGES, Scope.SOME_STARTS, text)
 
 

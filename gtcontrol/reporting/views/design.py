@@ -19,8 +19,8 @@ __all__ = ["view"]
 LARGEST = 9
 
 _NOTE = (
-    "The guarantee is about the flow under the very numbers that are given here, rounding included. "
-    "It can be checked again without any solver: `gtcontrol verify FOLDER`, in Python "
+    "The guarantee is about the flow under the very numbers that are given here, with rounding; "
+    "it can be checked again without any solver by `gtcontrol verify FOLDER`, in Python by "
     "`gt.verify(design)`."
 )
 
@@ -59,7 +59,7 @@ def _verdict(result: Design) -> str:
 
 def _headline(result: Design) -> str:
     if result.status is Status.UNCONFIRMED:
-        return result.status.value
+        return str(result.status.value)
     certainty = "Proved" if result.proved else "Numerical evidence, not proved"
     ending = "" if result.status is Status.SUCCESS else f" {result.status.value}"
     return f"{certainty}: {result.statement}{ending}"
@@ -76,7 +76,7 @@ def _facts(result: Design) -> list[Fact]:
         Fact("rate of the mean", number(result.mean_rate)),
     ]
     if "radius" in numbers:
-        radius = f"|L⁻¹(S − S*)L⁻ᵀ| < {number(numbers['radius'], 4)}, with L Lᵀ = S* the target's"
+        radius = f"|L⁻¹(S − S*)L⁻ᵀ| < {number(numbers['radius'])}, with L Lᵀ = S* the target's"
         facts.append(Fact("region of attraction", radius))
     miss = float(np.hypot(numbers["covariance_distance"], numbers["mean_distance"]))
     facts.append(Fact("rounding", f"the limit is at most {error(miss)} (W₂) from the target"))
@@ -85,8 +85,8 @@ def _facts(result: Design) -> list[Fact]:
             Fact(
                 "simulations",
                 f"{count(seen.count, 'random start')}: all within {error(seen.worst)} of the "
-                f"target (relative W₂) at t = {number(seen.horizon, 4)}; the slowest approaches at "
-                f"rate {number(seen.slowest, 4)}",
+                f"target (relative W₂) at t = {number(seen.horizon, 4)}; measured rates from "
+                f"{number(seen.slowest, 4)}",
             )
         )
     facts += [
