@@ -31,6 +31,7 @@ WANTED = {
     "certify-rank-loss": {"cone": "certify-rank-loss-cone.png"},
     "certify-skew": {"envelope": "certify-skew-envelope.png"},
     "certify-opposite-signs": {"envelope": "certify-opposite-signs-envelope.png"},
+    "design-low-rank": {"path": "design-low-rank-path.png"},
     "reach-rank-mismatch": {"laws": "reach-rank-mismatch-laws.png"},
 }
 

@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SLOW = {"steer-embedding-768", "steer-planar"}
 
 ISSUED = {
+    "design-attractor",
+    "design-low-rank",
     "reach-rank-mismatch",
     "simulate-layers",
     "simulate-opposite-signs",

@@ -95,7 +95,7 @@ def closed_form(problem: DesignProblem) -> Draft:
         unit = _full(target) if target.rank == d else _singular(target, problem.complement)
         alpha, nu = balance(problem, unit.A, unit.B)
         A, B = alpha * unit.A, alpha / nu * unit.B
-        V = -nu * np.eye(d)
+        V = np.diag(np.full(d, -nu))
         b = nu * target.mean if target.rank == d else bias(A, V, B, target)
     made = (A, B, V, b)
     if not all(np.isfinite(x).all() for x in made):

@@ -99,7 +99,7 @@ def scalar_of(V: Array) -> float | None:
 
 def _values(V: ArrayLike | float, d: int) -> Array:
     if isinstance(V, int | float | np.integer | np.floating) and not isinstance(V, bool):
-        made = _check.number("V", V) * np.eye(d)
+        made = np.diag(np.full(d, _check.number("V", V)))
         made.setflags(write=False)
         return made
     return _check.square("V", V, d)

@@ -62,9 +62,9 @@ def design(
         Bounds on the entries and Frobenius norms of A, B, V and b.
     near : Parameters, optional
         Parameters of one head; A and B are the nearest ones that are found (method "lmi").
-    complement : (d, d - r) array, optional
-        Of a singular target: directions outside its range in which variance vanishes; by default
-        those orthogonal to the range.
+    complement : (d, k) array, optional
+        Of a singular target: the k = d - r directions outside its range in which variance
+        vanishes; by default those orthogonal to the range.
     checks : int, optional
         Number of random starts for the simulations; by default 8, and fewer in high dimension.
     seed : int

@@ -75,7 +75,7 @@ def _aims(problem: DesignProblem) -> tuple[Array, float | None]:
         inverse = np.linalg.inv(problem.target.factor)
         half = 0.5 * np.eye(problem.target.dim)
         alpha, nu = balance(problem, half, 0.5 * inverse.T @ inverse)
-        return -nu * np.eye(problem.target.dim), alpha
+        return np.diag(np.full(problem.target.dim, -nu)), alpha
     bounds = problem.bounds
     bounded = {*bounds.entries, *bounds.norms} & {"A", "B"}
     if problem.rate is None and bounded and problem.near is None:
