@@ -236,6 +236,8 @@ def inverse(matrix: Balls) -> Balls | None:
         return matrix.inv()
     except ZeroDivisionError:
         return None
+
+
 def half_pi() -> Ball:
     """Enclose π/2."""
     return arb.pi() / 2

@@ -21,7 +21,17 @@ from . import balls, floats
 from .balls import Ball, Balls
 from .floats import TINY, UNIT, UP, Enclosure
 
-__all__ = ["SMALL", "Certain", "around", "block", "enclose", "large", "small", "symmetric_part", "total"]
+__all__ = [
+    "SMALL",
+    "Certain",
+    "around",
+    "block",
+    "enclose",
+    "large",
+    "small",
+    "symmetric_part",
+    "total",
+]
 
 #: Largest order for which entries are balls.
 SMALL = 32

@@ -79,6 +79,4 @@ def _largest(matrix: Certain) -> Ball:
 
 def _sum(matrix: Certain) -> Ball:
     rows, columns = matrix.shape
-    return sum(
-        (abs(matrix.entry(i, j)) for i in range(rows) for j in range(columns)), ball(0.0)
-    )
+    return sum((abs(matrix.entry(i, j)) for i in range(rows) for j in range(columns)), ball(0.0))

@@ -5,6 +5,7 @@ A rung is left out when what was found before answers as well as it could.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -12,8 +13,14 @@ from ..problem.definitions import CertificationProblem
 from ..results.claims import Claim
 from ..status import Verdict
 from .conclusion import Conclusion
+from .search import bracket, local, quadratic_lmi, rays, regimes, riccati
 
 __all__ = ["RUNGS", "Rung"]
+
+#: An enclosure of the blow-up time of this relative width is good enough.
+CLOSE = 1e-11
+
+_WHOLE = (Verdict.BLOWS_UP, Verdict.CONVERGES, Verdict.BOUNDED)
 
 Find = Callable[[CertificationProblem], Iterator[Claim]]
 
@@ -43,8 +50,35 @@ def _always(problem: CertificationProblem, found: Conclusion) -> bool:
 
 def _open(problem: CertificationProblem, found: Conclusion) -> bool:
     """Whether no proof answers the question whole."""
-    whole = (Verdict.BLOWS_UP, Verdict.CONVERGES, Verdict.BOUNDED)
-    return not (found.proved and found.verdict in whole)
+    return not (found.proved and found.verdict in _WHOLE)
 
 
-RUNGS: tuple[Rung, ...] = ()
+def _measures(problem: CertificationProblem, found: Conclusion) -> bool:
+    """Whether a bound on the covariance or the blow-up time is missing, or may be sharpened."""
+    if _open(problem, found):
+        return True
+    if found.verdict is Verdict.BLOWS_UP and problem.start is not None:
+        return found.lower <= 0 or math.isinf(found.upper)
+    return found.verdict is Verdict.BOUNDED
+
+
+def _coarse(problem: CertificationProblem, found: Conclusion) -> bool:
+    """Whether the blow-up time of the start could be enclosed more closely."""
+    if problem.start is None or found.verdict in (Verdict.CONVERGES, Verdict.BOUNDED):
+        return problem.start is not None and not found.proved
+    return not found.upper - found.lower <= CLOSE * found.lower
+
+
+def _unsettled(problem: CertificationProblem, found: Conclusion) -> bool:
+    """Whether equilibria may tell where the covariance goes."""
+    return not (found.proved and found.verdict in (Verdict.CONVERGES, Verdict.BLOWS_UP))
+
+
+RUNGS: tuple[Rung, ...] = (
+    Rung("closed form for V = v I", riccati.find, _always),
+    Rung("tests of order d", regimes.find, _open),
+    Rung("rays at infinity", rays.find, _open),
+    Rung("matrix inequalities", quadratic_lmi.find, _measures),
+    Rung("equilibria", local.find, _unsettled),
+    Rung("enclosure of the blow-up time", bracket.find, _coarse),
+)

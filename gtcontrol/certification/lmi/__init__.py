@@ -3,4 +3,3 @@
 This is the only room that imports cvxpy, which takes more than a second: import it when a
 certificate is searched for, not before.
 """
-"""Linear matrix inequalities: the only room that imports cvxpy."""

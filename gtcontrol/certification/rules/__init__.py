@@ -7,69 +7,72 @@ checked from its file alone.  To add a rule, write such a module and name it in 
 from __future__ import annotations
 
 from ...errors import ResultFileInvalid
-from .base import Rule
-from .blow_up_bracket import BlowUpBracketRule
-from .designed_attractor import DesignedAttractor
-from .designed_locally import DesignedLocally
-from .integration import IntegrationRule
-from .riccati_bound import UltimateBound as RiccatiBound
-from .riccati_limit import Limit
-from .riccati_signs import EveryStartBlowsUp, EveryStartFades, NoStartBlowsUp, Threshold
-from .riccati_time import BlowUpTime, NoBlowUp, Tangency
-from .dissipative import Dissipative
-from .integration import IntegrationRule
-from .no_quadratic_certificate import (
-    AntistableValue,
-    CommonIsotropy,
-    IndefiniteScore,
-    ValueSpectrum,
+from . import (
+    blow_up_bracket,
+    blow_up_lower,
+    blow_up_upper,
+    decay,
+    designed_attractor,
+    designed_locally,
+    dissipative,
+    integration,
+    local_stability,
+    mean_stability,
+    no_quadratic_certificate,
+    rank_one_quadrature,
+    ray_blow_up,
+    ray_existence,
+    riccati_bound,
+    riccati_limit,
+    riccati_signs,
+    riccati_time,
+    spectral_blow_up,
+    ultimate_bound,
+    unstable_equilibrium,
 )
-from .rank_one_quadrature import RankOneBlowUp, RankOneLimit
-from .spectral_blow_up import SpectralBlowUp, SpectralBlowUpData
-from .ray_blow_up import RayBlowUp
-from .ray_existence import RayExistence
-from .blow_up_lower import BlowUpLower
-from .blow_up_upper import BlowUpUpper
-from .decay import Decay
-from .ultimate_bound import UltimateBound
-from .local_stability import LocalStabilityRule
-from .mean_stability import MeanStabilityRule
-from .unstable_equilibrium import UnstableEquilibriumRule
+from .base import Rule
 
 __all__ = ["RULES", "rule"]
 
 _ALL: tuple[Rule, ...] = (
-    IntegrationRule(),
-    BlowUpTime(),
-    NoBlowUp(),
-    Tangency(),
-    NoStartBlowsUp(),
-    EveryStartBlowsUp(),
-    EveryStartFades(),
-    Threshold(),
-    RiccatiBound(),
-    Limit(),
-    BlowUpBracketRule(),
-    Dissipative(),
-    SpectralBlowUp(),
-    SpectralBlowUpData(),
-    RankOneBlowUp(),
-    RankOneLimit(),
-    IndefiniteScore(),
-    CommonIsotropy(),
-    ValueSpectrum(),
-    AntistableValue(),
-    RayBlowUp(),
-    RayExistence(),
-    UltimateBound(),
-    Decay(),
-    BlowUpUpper(),
-    BlowUpLower(),
-    LocalStabilityRule(),
-    MeanStabilityRule(),
-    UnstableEquilibriumRule(),
+    # V = v I
+    riccati_time.BlowUpTime(),
+    riccati_time.NoBlowUp(),
+    riccati_time.Tangency(),
+    riccati_signs.NoStartBlowsUp(),
+    riccati_signs.EveryStartBlowsUp(),
+    riccati_signs.EveryStartFades(),
+    riccati_signs.Threshold(),
+    riccati_bound.UltimateBound(),
+    riccati_limit.Limit(),
+    # tests of order d
+    dissipative.Dissipative(),
+    no_quadratic_certificate.IndefiniteScore(),
+    no_quadratic_certificate.CommonIsotropy(),
+    no_quadratic_certificate.ValueSpectrum(),
+    no_quadratic_certificate.AntistableValue(),
+    spectral_blow_up.SpectralBlowUp(),
+    spectral_blow_up.SpectralBlowUpData(),
+    rank_one_quadrature.RankOneBlowUp(),
+    rank_one_quadrature.RankOneLimit(),
+    ray_blow_up.RayBlowUp(),
+    ray_existence.RayExistence(),
+    # matrix inequalities
+    ultimate_bound.UltimateBound(),
+    decay.Decay(),
+    blow_up_upper.BlowUpUpper(),
+    blow_up_lower.BlowUpLower(),
+    # Taylor steps
+    blow_up_bracket.BlowUpBracketRule(),
+    # equilibria
+    local_stability.LocalStabilityRule(),
+    mean_stability.MeanStabilityRule(),
+    unstable_equilibrium.UnstableEquilibriumRule(),
+    designed_attractor.DesignedAttractor(),
+    designed_locally.DesignedLocally(),
+    # evidence
+    integration.IntegrationRule(),
 )
-_ALL: tuple[Rule, ...] = (IntegrationRule(), DesignedAttractor(), DesignedLocally())
 
 #: Every rule by its name.
 RULES: dict[str, Rule] = {made.name: made for made in _ALL}

@@ -68,9 +68,7 @@ class Dissipative(Rule):
         if bound == 0:
             rate = f" like exp({growth:.6g} t)" if growth < 0 else " like 1/t"
             text = f"The covariance tends to zero from every start, at least{rate}: {inequality}."
-            return Statement(
-                Verdict.CONVERGES, Scope.EVERY_START, text, np.inf, np.inf, bound=0.0
-            )
+            return Statement(Verdict.CONVERGES, Scope.EVERY_START, text, np.inf, np.inf, bound=0.0)
         text = (
             f"The covariance stays bounded from every start: {inequality}, so that lim sup tr S is at "
             f"most {bound:.6g}. With another A it stays bounded, too."
@@ -150,7 +148,9 @@ def _nominal(W: Certain, heads: tuple[Head, ...], claim: Claim) -> tuple[Certain
         if other.vanishes or (count == 1 and shares[0] * weights[0] == 1 and abs(shares[0]) == 1):
             continue
         nu, beta = matrix(claim, "value_sizes", count)[h], matrix(claim, "score_sizes", count)[h]
-        _require(_dominates(normal, nu, W @ values[h]), f"ν bounds the value matrix of head {h + 1}")
+        _require(
+            _dominates(normal, nu, W @ values[h]), f"ν bounds the value matrix of head {h + 1}"
+        )
         _require(_dominates(good, beta, other), f"β bounds the score matrix of head {h + 1}")
     return normal, good
 
@@ -189,9 +189,7 @@ def _check_bound(W: Certain, problem: CertificationProblem, claim: Claim) -> Non
     growth, theta = ball(_finite(claim, "growth")), ball(_finite(claim, "theta"))
     floor, bound = _finite(claim, "floor"), _finite(claim, "bound")
     identity = enclose(np.eye(problem.dim))
-    _require(
-        floor > 0 and (W - identity.times(ball(floor))).positive_definite(), "W >= floor I"
-    )
+    _require(floor > 0 and (W - identity.times(ball(floor))).positive_definite(), "W >= floor I")
     forces = [(W @ enclose(p.noise)).trace() for p in problem.vertices if p.noise is not None]
     if not _noisy(problem):
         root = growth * theta if growth > 0 else ball(0.0)

@@ -183,7 +183,9 @@ def _vertex(problem: CertificationProblem, claim: Claim) -> tuple[Head, ...]:
     return merge_heads(problem.vertices[_index(problem, claim)])
 
 
-def _gradients(forms: list[Certain], point: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Certain:
+def _gradients(
+    forms: list[Certain], point: np.ndarray[tuple[int], np.dtype[np.float64]]
+) -> Certain:
     """Columns B_h,s x at an isotropic vector x that is proved to lie near a point."""
     x = isotropic_near(forms, point)
     if x is None:

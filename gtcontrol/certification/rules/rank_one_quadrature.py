@@ -141,7 +141,9 @@ def form_of(problem: CertificationProblem) -> ExponentialForm:
     raise Refuted("the sign of xᵀBx at the start is not proved")
 
 
-def _stands_still(problem: CertificationProblem) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
+def _stands_still(
+    problem: CertificationProblem,
+) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
     """Return the factor of a start at which xᵀBx = 0 exactly, else None."""
     head = solvable_head(problem)
     if head is None or problem.start is None:

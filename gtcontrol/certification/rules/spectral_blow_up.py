@@ -161,7 +161,8 @@ def _direction(claim: Claim) -> str:
     if values is None or values.ndim != 2 or values.shape[1] != 2:
         raise Refuted("the eigenvalues of the claim are missing")
     words = ", ".join(
-        f"{a:.6g}" if w == 0 else f"{a:.6g} {'-' if w < 0 else '+'} {abs(w):.6g}i" for a, w in values
+        f"{a:.6g}" if w == 0 else f"{a:.6g} {'-' if w < 0 else '+'} {abs(w):.6g}i"
+        for a, w in values
     )
     if len(values) == 1:
         return f"the left eigenvector of V with eigenvalue {words}"
@@ -222,7 +223,9 @@ def _common_pairs(
     lams = [complex(a, w) for a, w in values]
     if not np.any(vector == 1.0) or np.max(np.abs(vector)) > 1.0 + 1e-9:
         raise Refuted("the largest entry of the left eigenvector is not 1")
-    exact = [exact_left_eigenpair(h.values, lam, vector) for h, lam in zip(heads, lams, strict=True)]
+    exact = [
+        exact_left_eigenpair(h.values, lam, vector) for h, lam in zip(heads, lams, strict=True)
+    ]
     if all(pair is not None for pair in exact):
         return [pair for pair in exact if pair is not None]
     tables = [h.value() for h in heads]

@@ -40,7 +40,9 @@ def common(heads: Sequence[Head]) -> Claim | None:
         gradients.append(np.stack([f @ x for f in forms], axis=1))
         # Two points suffice in a space of twice as many dimensions as there are heads.
         if len(points) > 1 and (d < 2 * count or len(points) == 2) and _disjoint(gradients):
-            return Claim("no-quadratic-certificate-common-isotropy", arrays={"points": np.stack(points)})
+            return Claim(
+                "no-quadratic-certificate-common-isotropy", arrays={"points": np.stack(points)}
+            )
     return None
 
 

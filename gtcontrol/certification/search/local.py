@@ -16,7 +16,7 @@ from ..equilibria.classification import frame
 from ..equilibria.quadratic import Quadratic, coordinates
 from ..equilibria.run import equilibria
 from ..rules.neighbourhood import MOST_DIMENSIONS
-from .metrics import metrics
+from .local_metrics import metrics
 
 __all__ = ["find", "instability_claim", "mean_claim", "stability_claim"]
 

@@ -117,9 +117,7 @@ def _arrays(vector: NDArray[Any], values: NDArray[Any]) -> dict[str, Array]:
     }
 
 
-def _candidates(
-    p: Parameters, heads: Sequence[Head], factor: Array | None
-) -> list[_Candidate]:
+def _candidates(p: Parameters, heads: Sequence[Head], factor: Array | None) -> list[_Candidate]:
     """Eigenvectors common to all heads for which H is positive definite, best first."""
     tables, scores = [h.V for h in heads], [h.B for h in heads]
     if not all(bool(np.all(np.isfinite(x))) for x in (*tables, *scores)):
@@ -227,10 +225,28 @@ def _ranked_by_sector(
         halves, moved = root @ w, root @ (p.A.T @ w)
         for j, (vector, values) in enumerate(real):
             size = abs(float(values[0].real))
-            gram = np.array([[np.dot(a, b) for b in (halves[:, j], moved[:, j])] for a in (halves[:, j], moved[:, j])]) / size
-            made.append(_Candidate(vector, values, _score(p, vector, gram[0, 0], complex(gram[0, 1]), gram[1, 1], factor)))
+            gram = (
+                np.array(
+                    [
+                        [np.dot(a, b) for b in (halves[:, j], moved[:, j])]
+                        for a in (halves[:, j], moved[:, j])
+                    ]
+                )
+                / size
+            )
+            made.append(
+                _Candidate(
+                    vector,
+                    values,
+                    _score(p, vector, gram[0, 0], complex(gram[0, 1]), gram[1, 1], factor),
+                )
+            )
     # Complex pairs cost eight times as much: they come last, the widest margin first.
-    rest = [_Candidate(v, x, beta * abs(x[0].imag) - sign * x[0].real) for v, x in good if np.any(v.imag)]
+    rest = [
+        _Candidate(v, x, beta * abs(x[0].imag) - sign * x[0].real)
+        for v, x in good
+        if np.any(v.imag)
+    ]
     return sorted(made, key=lambda c: c.score) + sorted(rest, key=lambda c: c.score)
 
 
