@@ -67,17 +67,18 @@ class Cubic:
 
     def derivative(self, u: Array) -> Array:
         """Derivative of N at u, shape (d, d)."""
-        made = np.zeros((self.dim, self.dim))
-        for V, B in zip(self.values, self.scores, strict=True):
-            Bu = B @ u
-            made += (u @ Bu) * V
-            made += np.outer(V @ u, Bu + u @ B)
-        return made
+        pushed = np.column_stack([V @ u for V in self.values])
+        scores = [B @ u for B in self.scores]
+        tilts = [s + u @ B for s, B in zip(scores, self.scores, strict=True)]
+        made = pushed @ np.array(tilts)
+        for V, s in zip(self.values, scores, strict=True):
+            made += (u @ s) * V
+        return np.asarray(made)
 
     def spread(self, u: Array) -> Array:
         """Σ_h V_h u uᵀB_h, the part of the derivative that acts on further columns of a factor."""
-        pairs = zip(self.values, self.scores, strict=True)
-        return np.asarray(sum(np.outer(V @ u, u @ B) for V, B in pairs))
+        pushed = np.column_stack([V @ u for V in self.values])
+        return np.asarray(pushed @ np.array([u @ B for B in self.scores]))
 
 
 def rays(cubic: Cubic, guesses: tuple[Array, ...] = ()) -> Iterator[Ray]:
@@ -114,9 +115,10 @@ def polish(cubic: Cubic, guess: Array) -> Ray | None:
         rate = float(u @ image)
         defect = image - rate * u
         size = norm(defect)
+        stalled = size > 0.5 * least and least <= RESIDUAL * abs(rate)
         if size < least:
             best, least = Ray(u, rate), size
-        if size <= 1e-15 * abs(rate) or size > 2 * least:
+        if stalled or size <= 1e-15 * abs(rate) or size > 100 * least:
             break
         # Bordered system: the step is orthogonal to u, and λ moves with it.
         system = np.block(
