@@ -633,8 +633,9 @@ def test_twelve_heads_of_rank_64_in_dimension_768():
     searched = time.perf_counter()
     CONE.check(asked, claims[0])
     checked = time.perf_counter()
-    assert searched - began < 10  # 2 s on an idle core
-    assert checked - searched < 5
+    # Generous, as the machine may be shared: these bounds only catch a change of complexity.
+    assert searched - began < 20
+    assert checked - searched < 10
 
     def rate(_, state):
         """The factor in rescaled time, with heads as products of thin matrices."""
