@@ -28,6 +28,9 @@ __all__ = ["Attractor", "AttractorKind", "attractor", "on_subspace", "undetected
 #: A mode v with |K v| below this fraction of ‖K‖ counts as unobserved.
 UNOBSERVED = 1e-12
 
+#: Eigenvalues of a defective cluster are perturbed by up to this fraction of ‖A‖.
+DEFECTIVE = 1e-6
+
 EPS = 2.220446049250313e-16
 
 
@@ -36,8 +39,9 @@ class AttractorKind(Enum):
 
     LIMIT = "They converge to `covariance` at the rate `rate`."
     MARGINAL = (
-        "They converge to `covariance`, but only like 1/t: an eigenvalue of A on the imaginary "
-        "axis, which arbitrarily small changes of the data move off it."
+        "They converge to `covariance`, but only like a power of t: an eigenvalue of A on the "
+        "imaginary axis, or a defective one that the rank splits, which arbitrarily small changes "
+        "of the data move."
     )
     CONTINUUM = (
         "Modes on the imaginary axis are not observed by K: there is a continuum of equilibria or "
@@ -129,7 +133,7 @@ def attractor(A: ArrayLike, K: ArrayLike, rank: int | None = None) -> Attractor:
     spectrum = spectrum_of(A)
     k, p = spectrum.unstable, min(r, spectrum.unstable)
     if 0 < r < k and spectrum.gap(r) <= GAP * spectrum.size:
-        return _without_gap(spectrum, r)
+        return _without_gap(A, K, spectrum, r)
     if p and undetected(A, K, spectrum, 0, p):
         return _none(AttractorKind.UNBOUNDED, spectrum, r)
     U, Lam = invariant_basis(A, spectrum, p)
@@ -157,8 +161,21 @@ def _approach(A: Array, K: Array, spectrum: Spectrum, r: int) -> tuple[Attractor
     return AttractorKind.LIMIT, 2 * (slow if k == 0 else min(float(values[k - 1]), slow))
 
 
-def _without_gap(spectrum: Spectrum, r: int) -> Attractor:
-    """Answer where the modes r and r + 1 grow alike."""
+def _without_gap(A: Array, K: Array, spectrum: Spectrum, r: int) -> Attractor:
+    """Answer where the modes r and r + 1 grow alike.
+
+    Generic data in one Jordan block turn algebraically into its first generalised eigenvectors.
+    """
+    U = _chain(A, spectrum, r)
+    if U is not None:
+        made_on = on_subspace(U, U.T @ A @ U, K)
+        if made_on is None:
+            return _none(AttractorKind.UNBOUNDED, spectrum, r)
+        factor, error = made_on
+        S = factor @ factor.T
+        values = np.linalg.eigvals(A + S @ K).astype(np.complex128)
+        kind, rest = AttractorKind.MARGINAL, residual(A, K, S)
+        return Attractor(kind, r, factor, 0.0, np.nan, values, error, rest)
     near = np.abs(spectrum.values.real - spectrum.values[r - 1].real) <= GAP * spectrum.size
     turning = abs(spectrum.values[r - 1].imag)
     if int(np.sum(near)) == 2 and turning > GAP * spectrum.size:
@@ -166,6 +183,24 @@ def _without_gap(spectrum: Spectrum, r: int) -> Attractor:
         period = float(np.pi / turning)
         return Attractor(made.kind, r, None, 0.0, period, made.spectrum, np.nan, np.nan)
     return _none(AttractorKind.DEPENDS_ON_START, spectrum, r)
+
+
+def _chain(A: Array, spectrum: Spectrum, r: int) -> Array | None:
+    """Basis (d, r) of the dominant modes if the rank splits one Jordan block, otherwise None."""
+    reals = spectrum.values.real
+    near = np.abs(spectrum.values - spectrum.values[r - 1]) <= DEFECTIVE * spectrum.size
+    level = np.abs(reals - reals[r - 1]) <= DEFECTIVE * spectrum.size
+    if not np.array_equal(near, level) or abs(spectrum.values[near].sum().imag) > 0:
+        return None
+    above = int(np.sum(reals > reals[near].max()))
+    size = spectrum.size
+    shift = (A - float(np.mean(reals[near])) * np.eye(len(A))) / size
+    if np.linalg.svd(shift, compute_uv=False)[-2:-1].min(initial=1.0) <= DEFECTIVE:
+        return None
+    power = np.linalg.matrix_power(shift, r - above)
+    kernel = np.linalg.svd(power)[2][len(A) - (r - above) :].T
+    U = invariant_basis(A, spectrum, above)[0]
+    return np.asarray(np.linalg.qr(np.concatenate([U, kernel], axis=1))[0])
 
 
 def _none(kind: AttractorKind, spectrum: Spectrum, r: int) -> Attractor:

@@ -64,7 +64,9 @@ def locate(system: System, factor: Array) -> Crossing:
     """
     exponents = system.exponents
     none = Evidence(np.zeros(0), exponents)
-    if system.semidefinite(-1) or not factor.shape[1]:
+    if not factor.shape[1]:
+        return _never(Evidence(none.steps, exponents, reason=Reason.EMPTY), proved=True)
+    if system.semidefinite(-1):
         return _never(Evidence(none.steps, exponents, reason=Reason.NEGATIVE), proved=True)
     still = Evidence(none.steps, exponents, reason=Reason.STILL)
     if holds_for_ever(system, factor, still):

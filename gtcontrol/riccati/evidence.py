@@ -40,6 +40,7 @@ class Reason(Enum):
     NEGATIVE = "K is negative semidefinite."
     STILL = "A is a multiple of the identity and K is negative semidefinite on the start."
     BOUNDED = "G stays below a matrix P that the start respects."
+    EMPTY = "The covariance is 0 and remains so."
     PERIODIC = "A turns at one frequency, and C does not grow from half turn to half turn."
 
 
@@ -148,6 +149,8 @@ def holds_for_ever(system: System, factor: Array, evidence: Evidence) -> bool:
     reason = evidence.reason
     if reason is Reason.NEGATIVE:
         return system.semidefinite(-1)
+    if reason is Reason.EMPTY:
+        return factor.shape[1] == 0
     if reason is Reason.STILL:
         return _still(system, factor)
     if reason is Reason.PERIODIC:

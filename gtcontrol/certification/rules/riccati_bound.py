@@ -40,6 +40,8 @@ class UltimateBound(Rule):
         without_noise(problem)
         system, d = system_of(problem), problem.dim
         P, most = matrix(claim, "bound", d, d), number(claim, "trace")
+        if not 0 < most < np.inf:
+            raise Refuted(f"the bound {most:g} on the trace is not a positive number")
         if not system.semidefinite(-1):
             raise Refuted("K is not proved to be negative semidefinite")
         if not np.array_equal(P, P.T) or not strict_bound(system, P):

@@ -174,6 +174,8 @@ class Limit(Rule):
             raise Refuted("K is not proved to be negative semidefinite")
         basis, X = matrix(claim, "basis", d, d), matrix(claim, "inverse", p, p)
         alpha, beta = number(claim, "alpha"), number(claim, "beta")
+        if not all(np.isfinite(x) for x in (alpha, beta, number(claim, "error"))):
+            raise Refuted("a bound of the claim is infinite")
         with balls.precision(BITS):
             A, K = system.ball_pair()
             parts = _splitting(A, balls.balls(basis), p, alpha, beta)

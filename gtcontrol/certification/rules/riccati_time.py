@@ -134,9 +134,14 @@ class NoBlowUp(Rule):
         """Say why there is none."""
         reason = REASONS[int(claim.numbers["reason"])]
         verdict, ending = Verdict.UNDECIDED, "does not blow up in finite time"
+        if reason is Reason.EMPTY:
+            verdict, ending = Verdict.BOUNDED, "does not move"
         if claim.numbers["fades"] == 1.0:
             verdict, ending = Verdict.CONVERGES, "never blows up and tends to 0"
         elif reason in (Reason.BOUNDED, Reason.PERIODIC):
             verdict, ending = Verdict.BOUNDED, "never blows up and stays bounded"
-        text = f"From this start the covariance {ending}: {reason.value}"
+        because = reason.value
+        if noise_of(problem) is not None and reason is Reason.BOUNDED:
+            because = "S stays below a matrix P that the flow with noise does not leave."
+        text = f"From this start the covariance {ending}: {because}"
         return Statement(verdict, Scope.THIS_START, text, math.inf, math.inf)

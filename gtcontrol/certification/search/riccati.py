@@ -136,7 +136,7 @@ def _limits(problem: CertificationProblem, system: System) -> Iterator[Claim]:
 def _absorbing(system: System, spectrum: Spectrum) -> Array | None:
     """P > 0 with Aᵀ P + P A + K < 0 and a small trace of P⁻¹."""
     shift = 1e-3 * spectrum.size if spectrum.axis else 0.0
-    return lasting_bound(system.A + shift * np.eye(len(system.A)), system.K, 1e2, drop=1e-3)
+    return lasting_bound(system.A + shift * np.eye(len(system.A)), system.K, 1e4, drop=1e-3)
 
 
 def _limit(system: System, spectrum: Spectrum, r: int, flag: float) -> Claim | None:
