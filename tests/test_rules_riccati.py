@@ -309,6 +309,17 @@ def test_the_ultimate_bound_is_near_the_limit(A, K):
     assert not proves(asked, changed_array(claim, "bound", 1.01 * claim.arrays["bound"]))
 
 
+def test_limits_and_bounds_of_a_larger_system():
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((2, 40, 40)) / math.sqrt(40)
+    found = proved(problem(A, -B @ B.T - 0.1 * np.eye(40), np.eye(40)))
+    claim = found["riccati-limit"][0]
+    S, K = claim.arrays["limit"], -B @ B.T - 0.1 * np.eye(40)
+    assert np.linalg.norm(A @ S + S @ A.T + S @ K @ S) < 1e-10 * np.linalg.norm(S)
+    assert claim.numbers["limit_rank"] == np.sum(np.linalg.eigvals(A).real > 0)
+    assert np.trace(S) <= found["riccati-bounded"][0].numbers["trace"]
+
+
 def test_undetected_modes_have_no_limit_and_no_bound():
     found = proved(problem(np.diag([1.0, 2.0]), -np.diag([1.0, 0.0]), I2))
     assert set(found) == {"riccati-no-start-blows-up", "riccati-no-blow-up"}

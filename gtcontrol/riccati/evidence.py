@@ -150,7 +150,7 @@ def holds_for_ever(system: System, factor: Array, evidence: Evidence) -> bool:
     if reason is Reason.NEGATIVE:
         return system.semidefinite(-1)
     if reason is Reason.EMPTY:
-        return factor.shape[1] == 0
+        return not factor.size
     if reason is Reason.STILL:
         return _still(system, factor)
     if reason is Reason.PERIODIC:

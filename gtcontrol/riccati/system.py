@@ -18,7 +18,7 @@ from ..arithmetic.fractions import Fractions
 from ..arithmetic.spectra import Inertia, inertia
 from . import terms
 
-__all__ = ["System"]
+__all__ = ["LARGEST_BALLS", "System"]
 
 #: Largest order whose definiteness is decided by exact elimination.
 LARGEST_EXACT = 60

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import solve_continuous_lyapunov
 
 from ..._check import Array
+from ...arithmetic import balls
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...riccati.bernoulli import undetected
@@ -18,7 +19,7 @@ from ...riccati.lyapunov import lasting_bound
 from ...riccati.noise import locate_with_noise
 from ...riccati.spectrum import GAP, Spectrum, spectrum_of, split
 from ...riccati.status import Crossing, CrossingStatus
-from ...riccati.system import System
+from ...riccati.system import LARGEST_BALLS, System
 from ...riccati.terms import scalar_values
 from ..rules.base import Refuted
 from ..rules.riccati_limit import proved_error
@@ -48,6 +49,8 @@ def find(problem: CertificationProblem) -> Iterator[Claim]:
     falls, rises = values[-1] <= 1e-12 * len(K), values[0] >= -1e-12 * len(K)
     if falls:
         yield Claim("riccati-no-start-blows-up")
+    if len(K) > LARGEST_BALLS:  # what follows is proved in balls
+        return
     if noise is None:
         yield from _signs(system, falls=bool(falls), rises=bool(rises), definite=values[0] > 0)
     if problem.start is not None:
@@ -122,7 +125,8 @@ def _limits(problem: CertificationProblem, system: System) -> Iterator[Claim]:
         return
     bound = _absorbing(system, spectrum)
     if bound is not None:
-        trace = float(np.trace(np.linalg.inv(bound))) * (1 + 1e-9)
+        with balls.precision(160):
+            trace = balls.above(balls.balls(bound).inv().trace()) * (1 + 1e-12)
         yield Claim("riccati-bounded", numbers={"trace": trace}, arrays={"bound": bound})
     if undetected(system.A, system.K, spectrum, p, p + spectrum.axis):
         return
