@@ -169,6 +169,17 @@ def test_enclosures_against_mpmath(seed):
     assert gap(found.lower) > 0 > gap(found.upper)
 
 
+@given(generators(), st.integers(1, 4))
+def test_every_crossing_is_proved_to_its_width(rng, d):
+    """Random data reach the lower end in steps of all sizes; none may stop short of it."""
+    for _ in range(5):
+        A, K, L = draw(rng, d)
+        found = blow_up(A, K, L)
+        assert found.proved
+        if found.status is CrossingStatus.BLOWS_UP:
+            assert found.upper - found.lower <= 1e-12 * found.estimate
+
+
 def rate(A, K):
     def flow(_, flat):
         L = flat.reshape(len(A), -1)

@@ -78,9 +78,11 @@ def locate(system: System, factor: Array) -> Crossing:
     limit = max(60, min(MOST_STEPS, int(60_000 / len(A))))
     for margin in (1e-9, 1e-13):
         bound = lasting_bound(A, K, margin)
-        course = follow(
-            Flow(A, K), down[:, None] * factor, curvature, limit, bound, _half_turn(system)
-        )
+        # The search is not trusted, and looks itself at what is not finite.
+        with np.errstate(over="ignore", invalid="ignore"):
+            course = follow(
+                Flow(A, K), down[:, None] * factor, curvature, limit, bound, _half_turn(system)
+            )
         if course.ending is not Ending.TOUCHING or bound is None:
             break
     if course.ending is Ending.CROSSING:

@@ -19,6 +19,10 @@ __all__ = ["Enclosed", "refine"]
 #: Half the relative width of the enclosure of a blow-up time.
 WIDTH = 3e-13
 
+#: The lower end is near enough at this multiple of the half width.  A last step from farther away
+#: is at least a third of what is left, so that no step is refused for being small.
+CLOSE = 1.5
+
 #: Steps between the end of the search in floats and the lower end, each of which leaves a small
 #: part of what the one before it left.
 MOST_STEPS = 12
@@ -73,7 +77,7 @@ def refine(system: System, factor: Array, course: Course, bits: int) -> Enclosed
             if root is None:
                 return None
             estimate = float(state.time) + root.left
-            if root.left <= 1.01 * WIDTH * estimate:
+            if root.left <= CLOSE * WIDTH * estimate:
                 return _closed(system, state, flow, root, steps, estimate)
             theta = 0.0
             if curvature is not None:
