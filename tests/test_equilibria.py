@@ -374,7 +374,7 @@ def test_what_attracts_is_approached_and_what_does_not_is_left():
             near = e.covariance + 1e-6 * size * kick @ kick.T
             path = solve_ivp(
                 lambda t, s, p=p: coordinates(rate(p, symmetric(s, 2))),
-                (0.0, 12.0 if e.stable else 8.0),
+                (0.0, 12.0 if e.stable else 20.0),
                 coordinates(near),
                 method="LSODA",
                 rtol=1e-11,
