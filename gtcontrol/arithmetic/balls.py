@@ -42,7 +42,6 @@ __all__ = [
     "turn",
     "zeros",
     "table",
-    "symmetric_interval",
 ]
 
 # FLINT has no stubs.
