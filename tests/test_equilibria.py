@@ -506,6 +506,16 @@ def test_noise_with_attention_in_one_dimension():
     assert [e.stable for e in found] == [True, False]
 
 
+def test_little_noise_against_strong_damping():
+    """The equilibrium is small in every unit that attention suggests, but not 0."""
+    p = gt.Parameters(A=-1e6 * np.eye(2), V=np.eye(2), B=np.eye(2), noise=0.1 * np.eye(2))
+    found = gt.equilibria(p)
+    stable = [e for e in found if e.stable]
+    assert len(stable) == 1
+    np.testing.assert_allclose(stable[0].covariance, 0.05e-6 * np.eye(2), rtol=1e-10)
+    assert all(e.residual < 1e-12 for e in found)
+
+
 def test_several_heads_of_rank_one():
     """Two heads with disjoint ranges: each direction has its own equilibrium."""
     V = [np.diag([1.0, 0.0]), np.diag([0.0, 1.0])]

@@ -43,16 +43,18 @@ def semidefinite_factor(field: Quadratic, S: Array, smallest: float) -> Array | 
         In units of order one.
     S : (d, d) array
     smallest : float
-        A covariance of a smaller trace is 0.
+        Without noise, a covariance of a smaller trace is 0.
     """
     S = refine(field, (S + S.T) / 2)
-    if np.trace(S) <= smallest:
+    if np.trace(S) <= smallest and not field.noisy:
         return np.zeros((field.dim, 0)) if np.linalg.norm(S) <= smallest else None
     values, vectors = np.linalg.eigh(S)
     spread = np.linalg.svd(field.linearisation(S), compute_uv=False)
     condition = spread[0] / max(float(spread[-1]), 1e-300)
     zero = float(np.clip(2e-15 * condition, FINEST, COARSEST)) * values[-1]
     if values[0] < -zero or field.residual(S) > 1e-9:
+        return None
+    if not values[-1] > 0:
         return None
     kept = values > zero
     L = vectors[:, kept] * np.sqrt(values[kept])

@@ -96,7 +96,7 @@ def equilibria(
 def _candidates(field: Quadratic, count: int, rng: np.random.Generator) -> list[Array]:
     """Approximate zeros of F, with repetitions, semidefinite or not."""
     d = field.dim
-    found = [np.zeros((d, d))] if not field.noisy else []
+    found = [np.zeros((d, d))]  # with noise, a start for what little of it remains
     found += rank_one(field)
     complete = False
     v = field.V[:, 0, 0]
@@ -126,14 +126,16 @@ def _candidates(field: Quadratic, count: int, rng: np.random.Generator) -> list[
 
 def _distinct(field: Quadratic, found: list[Array]) -> list[Array]:
     """Factors of the different semidefinite ones."""
+    # Near 0 the absolute size counts, except that noise keeps equilibria away from 0.
+    least = 0.0 if field.noisy else 0.1
     factors: list[Array] = []
     known: list[Array] = []
     for S in found:
         size = float(np.linalg.norm(S))
-        if not np.isfinite(size) or any(_near(S, other) for other in known):
+        if not np.isfinite(size) or any(_near(S, other, least) for other in known):
             continue
         L = semidefinite_factor(field, S, 1e-7)
-        if L is None or any(_near(L @ L.T, other) for other in known):
+        if L is None or any(_near(L @ L.T, other, least) for other in known):
             known.append(S)
             continue
         known.append(L @ L.T)
@@ -141,8 +143,8 @@ def _distinct(field: Quadratic, found: list[Array]) -> list[Array]:
     return factors
 
 
-def _near(S: Array, T: Array) -> bool:
-    return bool(np.linalg.norm(S - T) <= SAME * max(float(np.linalg.norm(S)), 0.1))
+def _near(S: Array, T: Array, least: float) -> bool:
+    return bool(np.linalg.norm(S - T) <= SAME * max(float(np.linalg.norm(S)), least))
 
 
 def _without_continua(found: list[Equilibrium]) -> list[Equilibrium]:
