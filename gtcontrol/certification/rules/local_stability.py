@@ -75,7 +75,9 @@ def describe(problem: CertificationProblem, claim: Claim) -> str:
     S = L @ L.T
     kind = "0" if rank == 0 else f"of rank {rank} and trace {float(np.trace(S)):.8g}"
     if rank > 0 and d <= 3:
-        kind += ", [" + "; ".join(", ".join(f"{x:.6g}" for x in row) for row in S) + "],"
+        # What is zero by rounding is shown as zero.
+        shown = np.where(np.abs(S) > 1e-12 * np.max(np.abs(S)), S, 0.0)
+        kind += ", [" + "; ".join(", ".join(f"{x:.6g}" for x in row) for row in shown) + "],"
     rate, reach = number(claim, "rate"), number(claim, "reach")
     where = (
         "every covariance"
