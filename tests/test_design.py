@@ -208,9 +208,19 @@ def test_a_large_target_takes_seconds():
     assert made.seconds < 5
 
 
-def test_parameters_beyond_double_precision_are_refused():
-    with pytest.raises(OutOfScale, match="rescale the tokens"):
-        quick(gt.Gaussian([0.0], [[1e-200]]))
+@pytest.mark.parametrize(
+    ("target", "wishes", "what"),
+    [
+        (gt.Gaussian([0.0], [[1e-200]]), {}, "smallest standard deviation of the target is 1e-200"),
+        (gt.Gaussian([1e300], [[1.0]]), {}, "length of the target's mean is 1e.300"),
+        (TARGET, {"rate": 1e-300}, "`rate` is 1e-300"),
+        (TARGET, {"V": -1e300}, "norm of `V` is 1.73e.300"),
+        (TARGET, {"bounds": gt.Bounds(norms={"A": 1e-200})}, "rate of the covariance is 1.15e-200"),
+    ],
+)
+def test_what_would_leave_double_precision_is_refused(target, wishes, what):
+    with pytest.raises(OutOfScale, match=what):
+        quick(target, **wishes)
 
 
 # -- rates and bounds --------------------------------------------------------------------------
@@ -251,6 +261,15 @@ def test_the_program_finds_no_smaller_parameters_than_the_closed_form(seed):
     tight = gt.Bounds(norms={"A": 0.99 * np.linalg.norm(exactly.A)})
     with pytest.raises(DesignInfeasible, match="no A and B do better"):
         quick(target, rate=2.0, bounds=tight, method="lmi")
+
+
+def test_rates_that_are_left_out_follow_those_that_are_given():
+    for wishes in ({"rate": 50.0}, {"mean_rate": 25.0}, {"V": -25.0}):
+        made = quick(TARGET, **wishes)
+        assert (made.rate, made.mean_rate) == (50.0, 25.0)
+    slow = quick(TARGET, V=1e-8 * V)
+    assert slow.proved
+    assert slow.rate == pytest.approx(2 * slow.mean_rate)
 
 
 def test_rates_are_least_rates():
@@ -533,6 +552,51 @@ def exact_equilibrium(p):
             np.array(S.tolist(), dtype=float),
             np.array(m.tolist(), dtype=float).ravel(),
         )
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(-12, -4))
+@settings(max_examples=15)
+def test_the_proved_distance_holds_the_true_singular_equilibrium(seed, exponent):
+    """Invariant subspace by eigenvectors, then a small Lyapunov equation, in 40 digits."""
+    rng = np.random.default_rng(seed)
+    target = gt.Gaussian(rng.standard_normal(4), factor(rng, 4, 2))
+    made = quick(target)
+    p, N = made.parameters, made.claims[0].arrays["complement"]
+    push = 10.0**exponent
+    q = replace_parameters(
+        p,
+        A=p.A + push * rng.standard_normal((4, 4)),
+        B=p.B + push * np.eye(4),
+        b=p.b + push * rng.standard_normal(4),
+    )
+    try:
+        found = distances(q, target.mean, target.factor, N, 1.9, 1.9)
+    except Refuted:
+        assert exponent > -6
+        return
+    with mpmath.workdps(40):
+        values, vectors = mpmath.eig(mpmath.matrix(q.A.tolist()))
+        kept = [i for i in range(4) if mpmath.re(values[i]) > 0]
+        U = mpmath.matrix(4, 2)
+        for column, i in enumerate(kept):
+            for row in range(4):
+                U[row, column] = vectors[row, i]
+        inner = mpmath.diag([values[i] for i in kept])
+        K = mpmath.mpf(q.V[0, 0]) * mpmath.matrix((q.B + q.B.T).tolist())
+        right = U.H * K * U
+        X = mpmath.matrix(2, 2)
+        for i in range(2):
+            for j in range(2):
+                X[i, j] = -right[i, j] / (mpmath.conj(inner[i, i]) + inner[j, j])
+        S = U * X**-1 * U.H
+        J = mpmath.matrix(q.A.tolist()) + mpmath.matrix(q.V.tolist())
+        J += mpmath.matrix(q.V.tolist()) * S * mpmath.matrix(q.B.tolist())
+        m = mpmath.lu_solve(J, -mpmath.matrix(q.b.tolist()))
+        S = np.array([[float(mpmath.re(x)) for x in row] for row in S.tolist()])
+        m = np.array([float(mpmath.re(x)) for x in m])
+    here = gt.Gaussian.from_covariance(target.mean, S, 2, tolerance=1e-12)
+    assert gt.wasserstein(here, target) <= found.covariance * (1 + 1e-9) + 1e-13
+    assert np.linalg.norm(m - target.mean) <= found.mean * (1 + 1e-9)
 
 
 def test_tampered_local_claims_are_refuted():
@@ -843,8 +907,9 @@ def test_the_code_of_a_report_designs_again(capsys, tmp_path):
 
 def test_the_summary_says_what_is_guaranteed():
     text = gt.design(TARGET, V=V, checks=1).summary()
-    for part in ("Proved:", "region of attraction", "1 random start", "rate of the covariance  2"):
-        assert part in " ".join(text.split()).replace("covariance 2", "covariance  2")
+    words = " ".join(text.split())
+    for part in ("Proved:", "region of attraction", "1 random start", "rate of the mean 0.905663"):
+        assert part in words
     assert max(len(line) for line in text.splitlines()) <= 100
 
 

@@ -31,12 +31,12 @@ from ...gaussian import Gaussian
 from ...parameters import Parameters
 from ...problem.bounds import Bounds
 from ...problem.definitions import DesignProblem
-from .request import scalar_of, sizes, within
+from .request import require_scale, scalar_of, sizes, within
 
 __all__ = ["Draft", "balance", "bias", "closed_form", "default_complement"]
 
-#: Rates that are chosen when none is asked for.
-RATE, MEAN_RATE = 2.0, 1.0
+#: Rate of the mean that is chosen when none is asked for, and that of the covariance over it.
+MEAN_RATE, RATIO = 1.0, 2.0
 
 #: Relative excess of the rates of singular targets over what is claimed, for a proof with rounding.
 EXCESS = 2.0**-24
@@ -180,7 +180,9 @@ def balance(problem: DesignProblem, A: Array, B: Array) -> tuple[float, float]:
         )
     fastest = min(most["A"], highest * most["B"])
     least = problem.mean_rate or 0.0
-    alpha = max(problem.rate if problem.rate is not None else min(RATE, fastest), least)
+    aim = least or (-fixed if fixed is not None else min(MEAN_RATE, highest))
+    alpha = max(problem.rate if problem.rate is not None else min(RATIO * aim, fastest), least)
+    require_scale("the rate of the covariance", alpha)
     if alpha > fastest * (1 + 1e-12):
         best = "no A and B do better" if rank == d else "the closed form does not do better"
         raise DesignInfeasible(
@@ -189,8 +191,9 @@ def balance(problem: DesignProblem, A: Array, B: Array) -> tuple[float, float]:
         )
     if fixed is not None:
         return alpha, -fixed
-    nu = max(least or min(MEAN_RATE, highest), alpha / most["B"])
-    return alpha, min(nu, highest)
+    nu = min(max(least or min(alpha / RATIO, highest), alpha / most["B"]), highest)
+    require_scale("the rate of the mean", nu)
+    return alpha, nu
 
 
 def _most(bounds: Bounds, unit: dict[str, dict[str, float]], letter: str) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._check import Array
-from ...gaussian import Gaussian, wasserstein
+from ...gaussian import Gaussian, norm, wasserstein
 from ...parameters import Parameters
 from ...progress import Progress
 from ...results.design import Confirmation
@@ -38,6 +38,9 @@ REGION = 0.9
 
 RTOL = 1e-11
 
+#: Share of the mean that counts as size of the target.
+LONG_MEAN = 1e-4
+
 
 @dataclass(frozen=True, eq=False)
 class Trial:
@@ -59,6 +62,12 @@ class Trial:
     complement: Array
     pace: float
     radius: float | None
+
+    @property
+    def unit(self) -> float:
+        """Size of the target: its spread, unless that is rounding beside the mean."""
+        spread = norm(self.target.factor) or float(np.linalg.norm(self.complement, 2))
+        return max(spread, LONG_MEAN * norm(self.target.mean))
 
 
 def confirm(
@@ -115,8 +124,9 @@ def starts(trial: Trial, count: int, rng: np.random.Generator) -> Iterator[Gauss
     target = trial.target
     d, r = target.dim, target.rank
     basis = np.hstack([target.factor, trial.complement])
+    far = trial.unit / float(np.linalg.norm(basis, 2)) if trial.unit > norm(basis) else 1.0
     for i in range(count):
-        mean = target.mean + basis @ rng.standard_normal(d)
+        mean = target.mean + far * (basis @ rng.standard_normal(d))
         if trial.radius is not None:
             yield Gaussian.trusted(mean, target.factor @ _near(d, trial.radius, rng))
             continue
@@ -138,8 +148,7 @@ def _near(d: int, radius: float, rng: np.random.Generator) -> Array:
 
 def _distances(path: Trajectory, trial: Trial, times: Array) -> Array:
     """Relative distance to the target at each time, the last known one after an early end."""
-    last = float(path.times[-1])
-    unit = trial.target.trace**0.5 or float(np.linalg.norm(trial.complement, 2))
+    last, unit = float(path.times[-1]), trial.unit
     laws = [path.at(float(t)) for t in times if t <= last]
     found = [wasserstein(law, trial.target) / unit for law in laws]
     return np.array(found + [found[-1]] * (times.size - len(found)))

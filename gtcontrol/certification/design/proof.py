@@ -14,6 +14,7 @@ from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...results.design import Design
 from ..conclusion import settle
+from ..lmi.synthesis import MARGIN
 from ..rules import rule
 from ..rules.base import Refuted
 from ..rules.designed_attractor import distances
@@ -117,7 +118,7 @@ def _global(draft: Draft, target: Gaussian) -> Claim:
 def _local(draft: Draft, target: Gaussian) -> Claim:
     p = draft.parameters
     # The program leaves a margin, of which half is used to prove the rate that was asked for.
-    tried = draft.rate * (1 + 5e-7)
+    tried = draft.rate * (1.0 + 0.5 * MARGIN)
     share, found = _strongest(
         lambda s: region(p, target.mean, target.factor, s * tried, s * draft.mean_rate)
     )

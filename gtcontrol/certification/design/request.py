@@ -11,15 +11,24 @@ from numpy.typing import ArrayLike
 
 from ... import _check
 from ..._check import Array
-from ...errors import DesignInfeasible, InvalidMethod, InvalidShape, RankDeficientFactor
+from ...errors import (
+    DesignInfeasible,
+    InvalidMethod,
+    InvalidShape,
+    OutOfScale,
+    RankDeficientFactor,
+)
 from ...gaussian import Gaussian, norm
 from ...parameters import Parameters
 from ...problem.bounds import Bounds
 from ...problem.definitions import DesignProblem
 
-__all__ = ["METHODS", "Wishes", "pose", "scalar_of", "sizes", "within"]
+__all__ = ["METHODS", "Wishes", "pose", "require_scale", "scalar_of", "sizes", "within"]
 
 METHODS = ("auto", "closed-form", "lmi")
+
+#: Largest size of tokens, rates and parameters, and the inverse of the smallest.
+LARGEST = 1e30
 
 #: Simulations by default: this number divided by the dimension, but at most ...
 WORK, CHECKS = 256, 8
@@ -85,10 +94,42 @@ def pose(target: Gaussian, wishes: Wishes) -> DesignProblem:
         _check.integer("seed", w.seed, low=0),
         w.name,
     )
+    _check_scale(problem)
     if problem.V is not None:
         _refuse_unstable_mean(problem.V, rank, mean_rate)
     _check_method(problem)
     return problem
+
+
+def _check_scale(problem: DesignProblem) -> None:
+    """Refuse sizes whose products leave double precision."""
+    target, near = problem.target, problem.near
+    widths = np.linalg.svd(target.factor, compute_uv=False) if target.rank else np.ones(1)
+    sizes_of = {
+        "the smallest standard deviation of the target": float(widths[-1]),
+        "the largest standard deviation of the target": float(widths[0]),
+        "the length of the target's mean": norm(target.mean) or 1.0,
+        "`rate`": problem.rate or 1.0,
+        "`mean_rate`": problem.mean_rate or 1.0,
+        "the norm of `V`": 1.0 if problem.V is None else norm(problem.V) or 1.0,
+        "the norm of `near`": 1.0 if near is None else norm(near.A) + norm(near.B) or 1.0,
+    }
+    for what, size in sizes_of.items():
+        require_scale(what, size)
+
+
+def require_scale(what: str, size: float) -> None:
+    """Refuse a size that is not well within double precision.
+
+    Raises
+    ------
+    OutOfScale
+    """
+    if not 1 / LARGEST <= size <= LARGEST:
+        raise OutOfScale(
+            f"{what} is {size:.3g}; a design needs sizes between {1 / LARGEST:g} and {LARGEST:g}. "
+            "Rescale tokens or time."
+        )
 
 
 def scalar_of(V: Array) -> float | None:

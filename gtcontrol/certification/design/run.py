@@ -55,9 +55,10 @@ def design(
         Value matrix, or v for v I; with full rank its trace must be negative.  A V that is no
         multiple of the identity gives a local design: the region of attraction is in the claim.
     rate : float, optional
-        Rate at which covariances approach, at least; by default 2, or less if bounds require it.
+        Rate at which covariances approach, at least; by default twice that of the mean, or less
+        if bounds require it.
     mean_rate : float, optional
-        Rate at which the mean approaches, at least; by default 1, or what V gives.
+        Rate at which the mean approaches, at least; by default half of ``rate``, or what V gives.
     bounds : Bounds, optional
         Bounds on the entries and Frobenius norms of A, B, V and b.
     near : Parameters, optional

@@ -8,8 +8,8 @@ from ..._check import Array
 from ...errors import DesignInfeasible, TooLarge
 from ...parameters import Parameters
 from ...problem.definitions import DesignProblem
-from ..lmi.synthesis import Program, Synthesis, solve
-from .closed_forms import RATE, Draft, balance, bias
+from ..lmi.synthesis import MARGIN, Program, Synthesis, solve
+from .closed_forms import RATIO, Draft, balance, bias
 from .request import scalar_of, within
 
 __all__ = ["semidefinite"]
@@ -38,8 +38,12 @@ def semidefinite(problem: DesignProblem) -> Draft:
             f"the semidefinite program for {kind} is solved up to dimension {most}; the target has "
             f"{d}. Leave out `near`, `method` and `V`, and the closed form is used."
         )
-    V, rate = _aims(problem)
-    mean_rate = float(-V[0, 0]) if v is not None else _mean_rate(problem, V)
+    if v is None and problem.V is not None:
+        V, mean_rate = problem.V, _mean_rate(problem, problem.V)
+        rate = _rate(problem, mean_rate)
+    else:
+        rate, mean_rate = _rates(problem)
+        V = np.diag(np.full(d, -mean_rate))
     if problem.mean_rate is not None and problem.mean_rate > mean_rate * (1 + 1e-9):
         raise DesignInfeasible(
             f"`mean_rate` is {problem.mean_rate:.6g}, but with this V the mean is only sure to "
@@ -47,7 +51,7 @@ def semidefinite(problem: DesignProblem) -> Draft:
         )
     found = solve(_program(problem, V, rate))
     if found.A is None or found.B is None:
-        raise DesignInfeasible(_refusal(rate, found))
+        raise DesignInfeasible(_refusal(rate, found, certain=v is None))
     if problem.mean_rate is not None and problem.mean_rate > found.rate:
         raise DesignInfeasible(
             f"`mean_rate` is {problem.mean_rate:.6g}, but the bounds allow the covariance, which "
@@ -68,19 +72,23 @@ def semidefinite(problem: DesignProblem) -> Draft:
     )
 
 
-def _aims(problem: DesignProblem) -> tuple[Array, float | None]:
-    """V, and the rate to be reached; None is the largest that the bounds allow."""
-    if problem.V is None or scalar_of(problem.V) is not None:
-        # Bounds can be met if and only if the closed form meets them.
-        inverse = np.linalg.inv(problem.target.factor)
-        half = 0.5 * np.eye(problem.target.dim)
-        alpha, nu = balance(problem, half, 0.5 * inverse.T @ inverse)
-        return np.diag(np.full(problem.target.dim, -nu)), alpha
+def _rates(problem: DesignProblem) -> tuple[float, float]:
+    """Rates α and ν with V = -ν I: bounds can be met if and only if the closed form meets them."""
+    inverse = np.linalg.inv(problem.target.factor)
+    half = 0.5 * np.eye(problem.target.dim)
+    alpha, nu = balance(problem, half, 0.5 * inverse.T @ inverse)
+    if problem.rate is None and problem.bounds:
+        alpha *= 1.0 - 4.0 * MARGIN  # the program stays inside the bounds
+    return alpha, nu
+
+
+def _rate(problem: DesignProblem, mean_rate: float) -> float | None:
+    """Rate α for another V; None is the largest that the bounds allow."""
     bounds = problem.bounds
     bounded = {*bounds.entries, *bounds.norms} & {"A", "B"}
     if problem.rate is None and bounded and problem.near is None:
-        return problem.V, None
-    return problem.V, max(problem.rate or RATE, problem.mean_rate or 0.0)
+        return None
+    return max(problem.rate or RATIO * mean_rate, problem.mean_rate or 0.0)
 
 
 def _program(problem: DesignProblem, V: Array, rate: float | None) -> Program:
@@ -113,14 +121,15 @@ def _mean_rate(problem: DesignProblem, V: Array) -> float:
     return -largest * (1 - 1e-9)
 
 
-def _refusal(wanted: float | None, found: Synthesis) -> str:
+def _refusal(wanted: float | None, found: Synthesis, *, certain: bool) -> str:
+    """What the solvers say; with V = -ν I there is an answer, so they are not believed."""
     rate = "" if wanted is None else f" at rate {wanted:.6g}"
-    if "infeasible" in found.words:
+    if certain and "infeasible" in found.words:
         return (
             f"no A and B within the bounds make the target attracting{rate} with this V, as the "
             f"solver says ({found.words}); lower `rate`, widen the bounds, or leave out `V`."
         )
     return (
-        f"the solvers find no A and B{rate} ({found.words}); rescale the tokens, lower `rate`, or "
-        "leave out `V` and `near`."
+        f"the solvers find no A and B{rate} ({found.words}); widen the bounds, rescale the tokens, "
+        "or leave out `near` and `method`."
     )

@@ -22,10 +22,10 @@ import numpy as np
 
 from ..._check import Array
 
-__all__ = ["Program", "Synthesis", "solve"]
+__all__ = ["MARGIN", "Program", "Synthesis", "solve"]
 
 #: Relative margin with which inequalities are solved, so that rounding does not break them.
-MARGIN = 1e-6
+MARGIN = 1e-5
 
 #: Solvers in the order in which they are tried.
 SOLVERS = ("CLARABEL", "SCS")
@@ -84,16 +84,18 @@ def solve(program: Program) -> Synthesis:
     scales = {"A": unit, "B": unit / (speed * size)}
     for name, matrix in (("A", A), ("B", B)):
         if name in program.entries:
-            cap = (1.0 - MARGIN) * program.entries[name] / scales[name]
-            constraints.append(cp.max(cp.abs(matrix)) <= cap)
+            cap = program.entries[name] / scales[name]
+            constraints.append(cp.max(cp.abs(matrix / cap)) <= 1.0 - MARGIN)
         if name in program.norms:
-            cap = (1.0 - MARGIN) * program.norms[name] / scales[name]
-            constraints.append(cp.norm(matrix, "fro") <= cap)
+            cap = program.norms[name] / scales[name]
+            constraints.append(cp.norm(matrix / cap, "fro") <= 1.0 - MARGIN)
     if program.rate is None:
         goal = cp.Maximize(level)
     else:
         wanted = [x / scales[name] for name, x in zip("AB", program.near, strict=True)]
-        goal = cp.Minimize(cp.sum_squares(A - wanted[0]) + cp.sum_squares(B - wanted[1]))
+        far = max(1.0, *(float(np.max(np.abs(x))) for x in wanted))
+        away = [(A - wanted[0]) / far, (B - wanted[1]) / far]
+        goal = cp.Minimize(cp.sum_squares(away[0]) + cp.sum_squares(away[1]))
     found, words = _attempt(cp, cp.Problem(goal, constraints), b, skew)
     if found is None:
         return Synthesis(None, None, 0.0, words)
