@@ -1,4 +1,4 @@
-"""What a quadratic certificate says in time: y(t) = tr(W S(t)) against the solution that bounds it."""
+"""What a quadratic certificate says in time: the bound on y(t) = tr(W S(t))."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def envelope(claim: Claim, start: Gaussian | None, times: Array) -> Array:
 
 
 def levels(claim: Claim, covariances: Array) -> Array:
-    """y = tr(W S) for covariances S.
+    """Values y = tr(W S) of covariances S.
 
     Parameters
     ----------

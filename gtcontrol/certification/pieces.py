@@ -58,7 +58,17 @@ def may_grow(vertices: Sequence[Parameters]) -> bool:
     of B does: if that is a true cone, W is a multiple of the symmetric part of B, and equality
     holds on the cone, so that there is no margin.
     """
-    return all(_score_signs(p) not in ((), (-1, 1), (-1, 0, 1)) for p in vertices)
+    return all(_may_grow(p) for p in vertices)
+
+
+def _may_grow(parameters: Parameters) -> bool:
+    signs = _score_signs(parameters)
+    if signs in ((-1,), (1,)):
+        # xᵀ W V x has the sign of B for all x, so that W ⪯ 0 if V turns no direction that way.
+        V, B = heads_of(parameters)
+        used = [signs[0] * v for v, b in zip(V, B, strict=True) if np.any(v) and np.any(b)]
+        return bool(np.max(np.linalg.eigvals(used[0]).real) > 0)
+    return signs not in ((), (-1, 1), (-1, 0, 1))
 
 
 def _score_signs(parameters: Parameters) -> tuple[int, ...] | None:

@@ -50,7 +50,7 @@ def upper_bounds(problem: CertificationProblem) -> Iterator[Claim]:
     for linear in _drifts(setting):
         for margin in MARGINS:
             point = _joint(setting, linear, margin)
-            if point is None:
+            if point is None or time_to_infinity(setting, point) == math.inf:
                 break
             claim = _upper_claim(setting, _alternated(setting, point, margin))
             if claim is None or not is_proved(problem, claim):

@@ -15,7 +15,7 @@ from .solver import Answer, solve
 __all__ = ["FixedModel", "LevelModel"]
 
 #: Bound on the coefficients κ, a, e in scaled units, where the data are near one.
-LARGEST_COEFFICIENT = 1e4
+LARGEST_COEFFICIENT = 1e2
 
 
 class FixedModel(Model):

@@ -30,6 +30,9 @@ __all__ = ["JointModel", "Model", "Part", "Piece", "Point", "pieces_of"]
 #: Rows of a block (flattened), the map of unknowns to them, the first of these unknowns.
 Part = tuple[Any, Any, int]
 
+#: Bound on the entries of W that is normalised by a start, in scaled units.
+LARGEST_WEIGHT = 1e3
+
 
 @dataclass(frozen=True, eq=False)
 class Piece:
@@ -206,6 +209,9 @@ class JointModel(Model):
             constraints.append(self.inside(self.symmetric(0, order), floor))
         if start is not None:
             constraints.append(svec(start) @ self.unknowns[:p] == 1)
+            # Where the start is thin W is hardly bounded, and solvers lose their way.
+            constraints += [self.unknowns[:p] <= LARGEST_WEIGHT]
+            constraints += [self.unknowns[:p] >= -LARGEST_WEIGHT]
         if not damped:
             constraints.append(self.unknowns[p + 1] == 1)
         for number, piece in enumerate(pieces):

@@ -22,7 +22,7 @@ Problem = Any
 LADDER: tuple[tuple[str, dict[str, Any]], ...] = (
     ("CLARABEL", {"tol_gap_abs": 1e-6, "tol_gap_rel": 1e-6, "tol_feas": 1e-8}),
     ("CLARABEL", {"static_regularization_constant": 1e-10, "tol_gap_rel": 1e-5, "tol_feas": 1e-7}),
-    ("SCS", {"eps": 1e-7, "max_iters": 10_000, "time_limit_secs": 2.0}),
+    ("SCS", {"eps": 1e-7, "max_iters": 2_500, "time_limit_secs": 5.0}),
 )
 
 

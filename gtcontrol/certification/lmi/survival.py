@@ -29,6 +29,9 @@ __all__ = ["lower_bounds"]
 #: Linear steps for fixed W: d <= 4, d <= 8, beyond.
 STEPS = (5, 3, 1)
 
+#: Eigenvalues of the start below this fraction of the largest one are raised for its inverse.
+THINNEST = 1e-2
+
 #: Levels, as multiples of y₀, at which y is tried to be held.
 CEILINGS = (1.0, 2.0, 8.0)
 
@@ -60,10 +63,12 @@ def _lower(setting: Setting, W: Array) -> Claim | None:
     model = FixedModel(setting.order, setting.pieces, sign=-1, W=W, free_slack=setting.single)
     for margin in MARGINS:
         best: Claim | None = None
+        found_point = False
         for ceiling in CEILINGS:
             _, point = model.solve((ceiling**2, ceiling, 1.0), margin)
             if point is None:
                 break
+            found_point = True
             if _value(coefficients(point), ceiling) <= 0:
                 claim = _bounded_claim(setting, point, ceiling)
                 if claim is not None and is_proved(setting.problem, claim):
@@ -71,7 +76,7 @@ def _lower(setting: Setting, W: Array) -> Claim | None:
             found = _latest(setting, model, point, margin)
             if found is not None and (best is None or _later(found, best)):
                 best = found
-        if best is not None:
+        if best is not None or not found_point:
             return best
     return None
 
@@ -87,20 +92,28 @@ def _held(setting: Setting, W: Array) -> Claim | None:
     if not any(np.any(piece.form) for piece in setting.pieces):
         inflow = max(float(piece.noise @ svec(W)) for piece in setting.pieces)
         none = np.zeros((len(setting.pieces), *_slack_shape(setting.order)))
-        points = [Point(W, None, none, 0.0, linear, inflow * (1 + GUESS_MARGIN))]
+        points = iter([Point(W, None, none, 0.0, linear, inflow * (1 + GUESS_MARGIN))])
     elif setting.noisy or (linear >= 0 and height(setting, W) > 0):
         return None
     else:
         model = LevelModel(setting.order, setting.pieces, W=W, free_slack=setting.single)
-        tried = (model.solve(linear, margin)[1] for margin in MARGINS)
-        points = [point for point in tried if point is not None]
+        points = _levels(model, linear)
     for point in points:
         claim = _decaying_claim(setting, point) or _lower_claim(setting, point)
         if claim is None or claim.numbers["lower"] < math.inf:
-            continue
+            return None
         if is_proved(setting.problem, claim):
             return claim
     return None
+
+
+def _levels(model: LevelModel, linear: float) -> Iterator[Point]:
+    """Points of growing margin."""
+    for margin in MARGINS:
+        _, point = model.solve(linear, margin)
+        if point is None:
+            return
+        yield point
 
 
 def _latest(setting: Setting, model: FixedModel, point: Point, margin: float) -> Claim | None:
@@ -164,7 +177,7 @@ def _weights(setting: Setting) -> Iterator[Array]:
         yield np.eye(setting.order) / setting.order
         return
     yield from _lyapunov_weights(setting, S)
-    spread = np.maximum(values, 1e-4 * largest) / largest
+    spread = np.maximum(values, THINNEST * largest) / largest
     for power in (0.0, -1.0, -0.5):
         W = (vectors * spread**power) @ vectors.T
         yield W / float(np.sum(W * S))
@@ -178,7 +191,7 @@ def _lyapunov_weights(setting: Setting, S: Array) -> Iterator[Array]:
     if float(np.max(np.linalg.eigvals(A).real)) >= 0:
         return
     values, vectors = np.linalg.eigh(S)
-    spread = np.maximum(values, 1e-4 * values[-1]) / values[-1]
+    spread = np.maximum(values, THINNEST * values[-1]) / values[-1]
     for power in (0.0, -1.0):
         W = linalg.solve_continuous_lyapunov(A.T, -(vectors * spread**power) @ vectors.T)
         W = 0.5 * (W + W.T)
