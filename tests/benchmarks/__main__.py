@@ -11,7 +11,7 @@ import time
 # each other; must be set before NumPy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from . import attention, campaign, energy, kinetic, simulation
+from . import attention, campaign, certificates, energy, kinetic, simulation
 from .figures import Figure
 
 #: Name -> title, measurement, number of instances, number with --quick.
@@ -27,7 +27,16 @@ SECTIONS = {
     ),
     "embedding": ("Energy of A and b, large dimension", energy.measure_embedding, 2, 1),
     "blow-up": ("Blow-up", simulation.measure_blow_up, simulation.DEFAULT_COUNT, 10),
+<<<<<<< HEAD
     "campaign": ("Certificates against integration", campaign.measure, campaign.DEFAULT_COUNT, 60),
+=======
+    "certificates": (
+        "Quadratic certificates",
+        certificates.measure,
+        certificates.DEFAULT_COUNT,
+        12,
+    ),
+>>>>>>> ad3a988 (Benchmark of quadratic certificates)
     "import": ("Import", simulation.measure_import, simulation.IMPORTS, 3),
 }
 
