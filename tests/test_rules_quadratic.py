@@ -438,8 +438,10 @@ def test_necessary_signs():
     assert [may_dissipate((p,)) for p in (indefinite, negative, flat, empty, two, wide)] == [
         False, True, False, False, True, True,
     ]  # fmt: skip
-    assert [may_grow((p,)) for p in (indefinite, negative, flat, empty, two, wide)] == [
-        False, True, True, False, True, True,
+    # With B < 0 and V = I all decays, with V = -I it grows.
+    same = gt.Parameters(V=-np.eye(2), B=-np.eye(2) + 3 * J)
+    assert [may_grow((p,)) for p in (indefinite, negative, same, empty, two, wide)] == [
+        False, False, True, False, True, False,
     ]  # fmt: skip
 
 

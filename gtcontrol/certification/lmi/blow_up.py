@@ -25,13 +25,13 @@ from .times import coefficients, comparison, height, level, moments, thoroughnes
 
 __all__ = ["upper_bounds"]
 
-#: Weights of α against θ that are tried: d <= 4, d <= 8, beyond.
+#: Weights of α against θ that are tried: d <= 4, d <= 6, beyond.
 BALANCES = ((0.1, 0.5, 2.0, 8.0), (0.5, 2.0), (1.0,))
 
-#: Linear steps for fixed W: d <= 4, d <= 8, beyond.
+#: Linear steps for fixed W: d <= 4, d <= 6, beyond.
 STEPS = (5, 3, 1)
 
-#: Turns between fixed a and fixed W: d <= 4, d <= 8, beyond.
+#: Turns between fixed a and fixed W: d <= 4, d <= 6, beyond.
 ROUNDS = (3, 1, 0)
 
 #: Gain below which a turn is the last.

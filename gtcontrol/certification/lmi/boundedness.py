@@ -19,11 +19,14 @@ from .pinned import PinnedModel
 
 __all__ = ["bounds", "decays"]
 
-#: Weights of α against θ at which the search for the least √(αθ) begins: d <= 4, d <= 8, beyond.
-BALANCES = ((0.3, 1.0, 3.0), (1.0,), (1.0,))
+#: Weights of α against θ at which the search for the least √(αθ) begins.
+STARTS = (0.3, 1.0, 3.0)
 
-#: Improvements of the weight at each beginning: d <= 4, d <= 8, beyond.
-IMPROVEMENTS = (6, 2, 1)
+#: Improvements of the weight at each beginning.
+IMPROVEMENTS = 6
+
+#: Largest dimension in which every beginning is followed; beyond, a smaller program guides.
+FEW = 4
 
 #: Gain below which an improvement ends the search.
 LEAST_GAIN = 1e-4
@@ -103,54 +106,72 @@ def decays(problem: CertificationProblem, *, single: bool = False) -> Iterator[C
 
 
 def _bound(setting: Setting, linear: float, *, damped: bool, single: bool) -> Claim | None:
-    model = JointModel(
-        setting.order,
-        setting.pieces,
-        sign=-1,
-        linear=linear,
-        floor=setting.units.floor(),
-        free_slack=single,
-        damped=damped,
-    )
-    best: tuple[float, Claim] | None = None
+    """Smallest bound for a given a."""
+
+    def model(*, slack: bool) -> JointModel:
+        return JointModel(
+            setting.order,
+            setting.pieces,
+            sign=-1,
+            linear=linear,
+            floor=setting.units.floor(),
+            free_slack=single,
+            damped=damped,
+            slack=slack,
+        )
+
+    full, balances, improvements = model(slack=True), STARTS, IMPROVEMENTS
+    if setting.order > FEW:
+        guide = _guide(model(slack=False))
+        balances, improvements = (guide or 1.0,), 0 if guide else 1
     for margin in MARGINS:
-        for balance in BALANCES[_class(setting.order)]:
-            found = _descend(setting, model, balance, margin, single=single)
-            if found is None:
-                break  # infeasible, whatever the balance
-            size, claim = found
-            if best is not None and size > best[0] * (1 - LEAST_GAIN):
-                continue
-            if is_proved(setting.problem, claim):
-                best = size, claim
-        else:
-            if best is not None:
-                return best[1]
-            continue
-        break
-    return None if best is None else best[1]
+        best: Claim | None = None
+        points = 0
+        for balance in balances:
+            for point in _descent(full, balance, margin, improvements):
+                points += 1
+                claim = _bound_claim(setting, point, single=single)
+                if claim is None or (best is not None and _size(claim) >= _size(best)):
+                    break
+                if is_proved(setting.problem, claim):
+                    best = claim
+            if not points:
+                return None  # infeasible, whatever the balance
+        if best is not None:
+            return best
+    return None
 
 
-def _descend(
-    setting: Setting, model: JointModel, balance: float, margin: float, *, single: bool
-) -> tuple[float, Claim] | None:
-    """Alternate between the inequality and the balance of α and θ."""
-    best: tuple[float, Claim] | None = None
-    for _ in range(1 + IMPROVEMENTS[_class(setting.order)]):
+def _guide(model: JointModel) -> float | None:
+    """Balance at which a smaller program without slack has the least bound, if it has any."""
+    point = None
+    for point in _descent(model, 1.0, MARGINS[0], IMPROVEMENTS):
+        pass
+    return None if point is None or point.quadratic == 0 else _balance(point)
+
+
+def _descent(
+    model: JointModel, balance: float, margin: float, improvements: int
+) -> Iterator[Point]:
+    """Points of smaller and smaller αθ: alternate between the inequality and the balance."""
+    product = math.inf
+    for _ in range(1 + improvements):
         _, point = model.solve(balance, margin)
         if point is None:
-            return best
-        claim = _bound_claim(setting, point, single=single)
-        if claim is None:
-            return best
-        size = _size(claim)
-        gain = math.inf if best is None else 1 - size / best[0]
-        if gain > 0:
-            best = size, claim
-        if gain < LEAST_GAIN or point.quadratic == 0:
-            break
-        balance = _clipped(math.sqrt(-1 / point.quadratic / max(point.constant, 1e-12)))
-    return best
+            return
+        yield point
+        if point.quadratic == 0:
+            return
+        before, product = product, -point.constant / point.quadratic
+        if product > before * (1 - LEAST_GAIN):
+            return
+        balance = _balance(point)
+
+
+def _balance(point: Point) -> float:
+    """Weight of α at which α and θ contribute alike, within reason."""
+    ratio = -1 / point.quadratic / max(point.constant, 1e-12)
+    return min(max(math.sqrt(ratio), 1e-4), 1e4)
 
 
 def _bound_claim(setting: Setting, point: Point, *, single: bool) -> Claim | None:
@@ -215,18 +236,9 @@ def _abscissa(problem: CertificationProblem, setting: Setting) -> float:
     return max(float(np.max(np.linalg.eigvals(A).real)) for A in scaled)
 
 
-def _class(order: int) -> int:
-    """How thoroughly to search: 0, 1 or 2."""
-    return (order > 4) + (order > 8)
-
-
 def _size(claim: Claim) -> float:
     return claim.numbers["bound"]
 
 
 def _least(W: Array) -> float:
     return float(np.linalg.eigvalsh(W)[0])
-
-
-def _clipped(balance: float) -> float:
-    return min(max(balance, 1e-4), 1e4)

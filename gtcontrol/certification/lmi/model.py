@@ -100,13 +100,23 @@ class Model:
         Number of the leading unknowns.
     multipliers, free_slack : bool
         Whether there are Λ, and whether Z may have any sign (right in rank one).
+    slack : bool
+        Whether there are Z at all.
     """
 
     def __init__(
-        self, order: int, count: int, leading: int, *, multipliers: bool, free_slack: bool
+        self,
+        order: int,
+        count: int,
+        leading: int,
+        *,
+        multipliers: bool,
+        free_slack: bool,
+        slack: bool = True,
     ) -> None:
         self.order, self.count = order, count
-        self.p, self.q = order * (order + 1) // 2, order * (order - 1) // 2
+        self.p = order * (order + 1) // 2
+        self.q = order * (order - 1) // 2 if slack else 0
         self._leading, self._width = leading, self.p if multipliers else 0
         self._free = free_slack
         self.unknowns = cp.Variable(self.first(count))
@@ -186,6 +196,9 @@ class JointModel(Model):
         Whether Z may have any sign, which is right for covariances of rank one.
     damped : bool
         Whether there is a term y²/θ.
+    slack : bool
+        Whether there is a Z; without one the program is much smaller, and its points are only
+        guides for the one with it.
     """
 
     def __init__(
@@ -199,9 +212,12 @@ class JointModel(Model):
         start: Array | None = None,
         free_slack: bool = False,
         damped: bool = True,
+        slack: bool = True,
     ) -> None:
         p = order * (order + 1) // 2
-        super().__init__(order, len(pieces), p + 2, multipliers=True, free_slack=free_slack)
+        super().__init__(
+            order, len(pieces), p + 2, multipliers=True, free_slack=free_slack, slack=slack
+        )
         self._sign, self._linear, self._damped = sign, linear, damped
         self._weights = cp.Parameter(2)
         constraints = []

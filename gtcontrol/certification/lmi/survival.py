@@ -26,7 +26,7 @@ from .times import Coefficients, coefficients, comparison, height, level, moment
 
 __all__ = ["lower_bounds"]
 
-#: Linear steps for fixed W: d <= 4, d <= 8, beyond.
+#: Linear steps for fixed W: d <= 4, d <= 6, beyond.
 STEPS = (5, 3, 1)
 
 #: Eigenvalues of the start below this fraction of the largest one are raised for its inverse.
@@ -39,7 +39,7 @@ CEILINGS = (1.0, 2.0, 8.0)
 def lower_bounds(problem: CertificationProblem) -> Iterator[Claim]:
     """Search for a bound on the blow-up time from below, or for a proof that there is none.
 
-    One claim: the best of those for W = I, W near S₀⁻¹ and their geometric mean.
+    One claim: the best of those for powers of S₀ from W = I to W near S₀⁻¹.
     """
     setting = setting_of(problem, with_start=True)
     if setting.start is None:
@@ -178,7 +178,7 @@ def _weights(setting: Setting) -> Iterator[Array]:
         return
     yield from _lyapunov_weights(setting, S)
     spread = np.maximum(values, THINNEST * largest) / largest
-    for power in (0.0, -1.0, -0.5):
+    for power in (0.0, -0.25, -0.5, -1.0):
         W = (vectors * spread**power) @ vectors.T
         yield W / float(np.sum(W * S))
         if np.ptp(spread) < 1e-9:

@@ -73,4 +73,4 @@ def level(setting: Setting, claim: Claim) -> Fraction:
 
 def thoroughness(order: int) -> int:
     """How thoroughly to search: 0, 1 or 2."""
-    return (order > 4) + (order > 8)
+    return (order > 4) + (order > 6)

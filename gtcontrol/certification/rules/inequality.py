@@ -139,6 +139,7 @@ class _Rate:
 
     @classmethod
     def between(cls, W: Dyadic, first: Parameters, second: Parameters) -> _Rate:
+        """Rate at a vertex (given twice), or the mean of a mixed pair."""
         half = dyadic(0.5)
         A = (dyadic(first.A) + dyadic(second.A)) * half
         drift = W @ A
