@@ -1,8 +1,8 @@
 """One kind of matrix for small and large orders: whatever it answers is proved.
 
-Up to order :data:`SMALL` the entries are balls, which carry as many digits as are asked for; above,
-they are floats with bounds on their errors, at the cost of a few products in BLAS.  A theorem that is
-checked with :class:`Certain` matrices is written once for both.
+Up to order :data:`SMALL` the entries are balls, which carry as many digits as are asked for;
+above, they are floats with bounds on their errors, at the cost of a few products in BLAS.  A
+theorem that is checked with :class:`Certain` matrices is written once for both.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -140,10 +141,10 @@ class _Small(Certain):
         return balls.positive_definite(self.value)
 
     def stacked(self, rows: list[list[_Small]]) -> _Small:
-        made = []
+        made: list[list[Ball]] = []
         for blocks in rows:
             tables = [b.value.tolist() for b in blocks]
-            made += [sum(parts, []) for parts in zip(*tables, strict=True)]
+            made += [list(chain.from_iterable(parts)) for parts in zip(*tables, strict=True)]
         return _Small(arb_mat(made))
 
 
@@ -190,7 +191,7 @@ class _Large(Certain):
 
     def solve(self, right: _Large) -> _Large | None:
         try:
-            inverse = np.linalg.inv(self.value.middle)
+            inverse = np.asarray(np.linalg.inv(self.value.middle), dtype=np.float64)
         except np.linalg.LinAlgError:
             return None
         if not np.all(np.isfinite(inverse)):
@@ -199,7 +200,7 @@ class _Large(Certain):
         defect = _rows(unit - floats.exact(inverse) @ self.value)
         if not defect < 0.5:
             return None
-        answer = inverse @ right.value.middle
+        answer: Array = inverse @ right.value.middle
         residual = right.value - self.value @ floats.exact(answer)
         # |M^-1 ρ| <= ‖M^-1‖ max|ρ| in each column, and ‖M^-1‖ <= ‖R‖/(1 - ‖I - RM‖).
         size = UP * _rows(floats.exact(inverse)) / (1.0 - defect)

@@ -1,10 +1,11 @@
 """Left eigenpairs that are proved to exist near an approximation, and spectra in a half-plane.
 
 The equations ``wᵀV = λ wᵀ, w_k = 1`` have the Jacobian ``J = [[Vᵀ - λ, -w], [e_kᵀ, 0]]`` and one
-quadratic term, -δλ δw.  With an approximate inverse R of J and, in the maximum norm,
-``η >= ‖R f‖, e >= ‖I - R J‖``, the map ``δ -> δ - R f(x + δ)`` takes the ball of radius r into itself
-and contracts if ``η + e r + ‖R‖ r² <= r`` and ``e + 2‖R‖ r < 1`` (Newton-Kantorovich): it holds exactly
-one eigenpair.  For a real approximation that pair is real, since its conjugate lies there too.
+quadratic term, -δλ δw.  With an approximate inverse R of J and, in the maximum norm, ``η >= ‖R
+f‖, e >= ‖I - R J‖``, the map ``δ -> δ - R f(x + δ)`` takes the ball of radius r into itself and
+contracts if ``η + e r + ‖R‖ r² <= r`` and ``e + 2‖R‖ r < 1`` (Newton-Kantorovich): it holds
+exactly one eigenpair.  For a real approximation that pair is real, since its conjugate lies there
+too.
 """
 
 from __future__ import annotations
@@ -213,12 +214,13 @@ def _isolate_floats(matrix: Any, value: complex, vector: Vector, k: int) -> Eige
 
 
 def _residual_size(V: Enclosure, w: Vector, lam: complex) -> Array:
-    """Bound on the sizes of the entries of Vw - λw, shape (n,), by extended precision if there is any.
+    """Bound on the sizes of the entries of Vw - λw, shape (n,).
 
-    With ordinary floats the rounding of the residual, and not of w, would limit the enclosure.
+    Extended precision is used if there is any: with ordinary floats the rounding of the residual,
+    and not of w, would limit the enclosure.
     """
     n = len(w)
-    wide = np.clongdouble if np.iscomplexobj(w) else np.longdouble
+    wide: Any = np.clongdouble if np.iscomplexobj(w) else np.longdouble
     unit = max(float(np.finfo(np.longdouble).eps), 2.0**-63)
     residual = V.middle.astype(np.longdouble) @ w.astype(wide) - wide(lam) * w.astype(wide)
     size = np.abs(w)

@@ -1,7 +1,8 @@
-"""Quadratic forms along a linear flow, ``q(s) = x(s)ᵀ B x(s)`` with ``x' = V x``, as sums of exponentials.
+"""Quadratic forms along a linear flow, ``q(s) = x(s)ᵀ B x(s)`` with ``x' = V x``.
 
-The start x0 spans with V a cyclic subspace, on which V is the companion matrix of the minimal
-polynomial p of x0, found in exact fractions.  If its roots λ_j are simple,
+They are sums of exponentials.  The start x0 spans with V a cyclic subspace, on which V is the
+companion matrix of the minimal polynomial p of x0, found in exact fractions.  If its roots λ_j
+are simple,
 
     e^{Vs} x0 = Σ_j e^{λ_j s} r_j,   r_j = (p(z)/(z - λ_j))(V) x0 / p'(λ_j),
 
@@ -126,7 +127,8 @@ def quadratic_form(
     p = fmpq_poly([-c for c in relation] + [1])
     if p.gcd(p.derivative()).degree() > 0:
         return None
-    exponents = [root for root, _ in p.complex_roots()]
+    found: Any = p.complex_roots()
+    exponents = [root for root, _ in found]
     slope = p.derivative()
     columns = acb_mat(_joined(chain))
     modes = [columns * acb_mat(_quotient(p, z)) / _evaluate(slope, z) for z in exponents]

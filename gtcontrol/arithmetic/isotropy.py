@@ -1,9 +1,9 @@
 """Common zeros of a few quadratic forms, proved to exist near an approximation.
 
-In coordinates c on the span of the gradients, ``x(c) = x + G c`` with ``G = [F_1 x, ...]``, the forms
-are ``f_h(c) = xᵀF_h x + 2 cᵀGᵀF_h x + cᵀ(GᵀF_h G)c``, and the Jacobian at c = 0 is ``2 GᵀG``.  Newton's
-map contracts on a ball around 0 by the Kantorovich condition, for which the second derivatives are
-exact.
+In coordinates c on the span of the gradients, ``x(c) = x + G c`` with ``G = [F_1 x, ...]``, the
+forms are ``f_h(c) = xᵀF_h x + 2 cᵀGᵀF_h x + cᵀ(GᵀF_h G)c``, and the Jacobian at c = 0 is ``2
+GᵀG``.  Newton's map contracts on a ball around 0 by the Kantorovich condition, for which the
+second derivatives are exact.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Attention as few products V ⊗ B as possible.
 
-The flow depends on the heads only through Σ_h V_h ⊗ B_h, so that heads with the same score matrix are
-one head with the sum of their value matrices, and the other way round.  Sums are left to the
+The flow depends on the heads only through Σ_h V_h ⊗ B_h, so that heads with the same score matrix
+are one head with the sum of their value matrices, and the other way round.  Sums are left to the
 arithmetic in which they are used, since floats would round them.
 """
 

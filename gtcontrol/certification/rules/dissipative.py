@@ -1,14 +1,14 @@
 """Attention that pulls every large covariance back: bounded from every start, for every A.
 
-For W > 0, y = tr(WS) obeys ``y' = 2 tr(WAS) + 2 Σ_h tr(W V_h S B_h S) + tr(W noise)``.  Choose a nominal
-head, ``N = W Σ_h s_h V_h`` and ``B = Σ_h c_h B_h``, split each matrix into its symmetric part and its skew
-part, ``N = N_s + N_a`` and ``B = -G + B_a``, and suppose N_s > 0 and G > 0.  Products of a symmetric and a
-skew part drop out of the trace:
+For W > 0, y = tr(WS) obeys ``y' = 2 tr(WAS) + 2 Σ_h tr(W V_h S B_h S) + tr(W noise)``.  Choose a
+nominal head, ``N = W Σ_h s_h V_h`` and ``B = Σ_h c_h B_h``, split each matrix into its symmetric
+part and its skew part, ``N = N_s + N_a`` and ``B = -G + B_a``, and suppose N_s > 0 and G > 0.
+Products of a symmetric and a skew part drop out of the trace:
 
     tr(N S B S) = -|X|² + tr(N_a S B_a S),   X = N_s^½ S G^½,   |X|² = tr(N_s S G S).
 
-For c >= 0 the part ``c tr(B_a S B_a S) = -c |S^½ B_a S^½|²`` of the last term helps.  What is left is at
-most ``ν β |X|²`` if, as quadratic forms,
+For c >= 0 the part ``c tr(B_a S B_a S) = -c |S^½ B_a S^½|²`` of the last term helps.  What is
+left is at most ``ν β |X|²`` if, as quadratic forms,
 
     ν N_s + i (N_a - c B_a) > 0   and   β G + i B_a > 0,
 
@@ -19,9 +19,9 @@ and the remaining heads, ``W V_h ⊗ (B_h - s_h B)``, add at most ``Σ_h ν_h β
 ``y' <= a y - y²/θ + tr(W noise)`` if ``WA + AᵀW <= a W``.
 
 One head needs νβ < 1 only.  It holds if B is symmetric and V antistable (β = 0), if V has a real
-positive spectrum and is diagonalisable (``W = T^-T T^-1``, ν = 0), and in general if the spectrum of V
-lies in the sector ``|Im λ| < Re λ/β``.  All conditions but that on θ are linear in the vertices of a
-family, so they hold in its hull; that on θ is checked for all pairs.
+positive spectrum and is diagonalisable (``W = T^-T T^-1``, ν = 0), and in general if the spectrum
+of V lies in the sector ``|Im λ| < Re λ/β``.  All conditions but that on θ are linear in the
+vertices of a family, so they hold in its hull; that on θ is checked for all pairs.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
+from ..digits import rounded_up
 from ..heads import Head, merge_heads
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 
@@ -54,7 +55,7 @@ class Dissipative(Rule):
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check the metric and all constants."""
-        with precision(BITS):
+        with precision(BITS), np.errstate(all="ignore"):
             _check(problem, claim)
 
     def state(self, problem: CertificationProblem, claim: Claim) -> Statement:
@@ -66,12 +67,13 @@ class Dissipative(Rule):
             + " for every covariance"
         )
         if bound == 0:
-            rate = f" like exp({growth:.6g} t)" if growth < 0 else " like 1/t"
+            rate = f" like exp({rounded_up(growth)} t)" if growth < 0 else " like 1/t"
             text = f"The covariance tends to zero from every start, at least{rate}: {inequality}."
             return Statement(Verdict.CONVERGES, Scope.EVERY_START, text, np.inf, np.inf, bound=0.0)
         text = (
-            f"The covariance stays bounded from every start: {inequality}, so that lim sup tr S is at "
-            f"most {bound:.6g}. With another A it stays bounded, too."
+            f"The covariance stays bounded from every start: {inequality}, so that lim sup tr "
+            "S is at "
+            f"most {rounded_up(bound)}. With another A it stays bounded, too."
         )
         return Statement(Verdict.BOUNDED, Scope.EVERY_START, text, np.inf, np.inf, bound=bound)
 
@@ -156,7 +158,7 @@ def _nominal(W: Certain, heads: tuple[Head, ...], claim: Claim) -> tuple[Certain
 
 
 def _combine(matrices: list[Certain], weights: NDArray[np.float64]) -> Certain:
-    made = matrices[0].times(ball(weights[0]))
+    made: Certain = matrices[0].times(ball(weights[0]))
     for factor, other in zip(weights[1:], matrices[1:], strict=True):
         made = made + other.times(ball(factor))
     return made
@@ -185,7 +187,7 @@ def _check_growth(W: Certain, p: Parameters, growth: float) -> None:
 
 
 def _check_bound(W: Certain, problem: CertificationProblem, claim: Claim) -> None:
-    """Check the bound on lim sup tr S, the positive root of a y - y²/θ + tr(W noise) by λ_min(W)."""
+    """Check the bound on lim sup tr S: the root of a y - y²/θ + tr(W noise) by λ_min(W)."""
     growth, theta = ball(_finite(claim, "growth")), ball(_finite(claim, "theta"))
     floor, bound = _finite(claim, "floor"), _finite(claim, "bound")
     identity = enclose(np.eye(problem.dim))
@@ -194,8 +196,7 @@ def _check_bound(W: Certain, problem: CertificationProblem, claim: Claim) -> Non
     if not _noisy(problem):
         root = growth * theta if growth > 0 else ball(0.0)
         _require(bool(ball(bound) * floor >= root), "the bound on tr S")
-    for force in forces if _noisy(problem) else ():
-        if not force >= 0:  # a trace of rounding below zero
-            force = force.max(ball(0.0))
+    for trace in forces if _noisy(problem) else ():
+        force = trace.max(ball(0.0))  # rounding may take a trace below zero
         root = (growth + (growth * growth + 4 * force / theta).sqrt()) * theta / 2
         _require(bool(ball(bound) * floor >= root), "the bound on tr S")

@@ -1,25 +1,26 @@
 """Why no quadratic certificate can exist, neither of boundedness nor of blow-up.
 
-Call quadratic a certificate that bounds y = tr(WS), W >= 0 and not zero, by
-``y' <= α + a y - y²/θ`` for all covariances (boundedness), or by ``y' >= -α + a y + y²/θ`` (blow-up).  Divide
-by the square of S to see that the quadratic part ``q(S) = 2 Σ_h tr(W V_h S B_h S)`` of y' must satisfy
-``q(S) <= -y²/θ``, or ``q(S) >= y²/θ``, for all S >= 0.  At rank one, S = x xᵀ,
+Call quadratic a certificate that bounds y = tr(WS), W >= 0 and not zero, by ``y' <= α + a y -
+y²/θ`` for all covariances (boundedness), or by ``y' >= -α + a y + y²/θ`` (blow-up).  Divide by
+the square of S to see that the quadratic part ``q(S) = 2 Σ_h tr(W V_h S B_h S)`` of y' must
+satisfy ``q(S) <= -y²/θ``, or ``q(S) >= y²/θ``, for all S >= 0.  At rank one, S = x xᵀ,
 
     q = 2 Σ_h (xᵀ W V_h x)(xᵀ B_h x),   y = xᵀ W x.
 
-* If ``xᵀ B_h x = 0`` for all heads then q = 0, hence y = 0 and W x = 0.  For one head with B_s indefinite
-  such x span the space, so W = 0: there is none of either type.
-* Several heads: near a common isotropic x at which the vectors ``B_h,s x`` are independent, the isotropic
-  vectors form a manifold whose tangent space is orthogonal to them.  W vanishes on the manifold, hence
-  on its tangent space.  If the spans of ``B_h,s x`` at the points given have no common vector but zero,
-  the tangent spaces together span the space, and W = 0 again.
-* One head with -B_s > 0, and WV's symmetric part must be positive definite for boundedness from every
-  start (W > 0): by Lyapunov all eigenvalues of V have positive real part.  One that has not excludes
-  quadratic certificates of boundedness.
-* One head with -B_s > 0 and V antistable.  For blow-up, ``xᵀWVx <= -(xᵀWx)²/(2θ|xᵀBx|)``.  With x = k + εy,
-  Wk = 0, this says that Wk = 0 implies WVk = 0.  So V acts on the space modulo the kernel of W, where W is
-  positive definite and WV has a negative definite symmetric part: V has an eigenvalue with negative real
-  part there, and it is one of V, a contradiction.  There are none of blow-up.
+* If ``xᵀ B_h x = 0`` for all heads then q = 0, hence y = 0 and W x = 0.  For one head with B_s
+  indefinite such x span the space, so W = 0: there is none of either type.
+* Several heads: near a common isotropic x at which the vectors ``B_h,s x`` are independent, the
+  isotropic vectors form a manifold whose tangent space is orthogonal to them.  W vanishes on the
+  manifold, hence on its tangent space.  If the spans of ``B_h,s x`` at the points given have no
+  common vector but zero, the tangent spaces together span the space, and W = 0 again.
+* One head with -B_s > 0, and WV's symmetric part must be positive definite for boundedness from
+  every start (W > 0): by Lyapunov all eigenvalues of V have positive real part.  One that has not
+  excludes quadratic certificates of boundedness.
+* One head with -B_s > 0 and V antistable.  For blow-up, ``xᵀWVx <= -(xᵀWx)²/(2θ|xᵀBx|)``.  With x
+  = k + εy, Wk = 0, this says that Wk = 0 implies WVk = 0.  So V acts on the space modulo the
+  kernel of W, where W is positive definite and WV has a negative definite symmetric part: V has
+  an eigenvalue with negative real part there, and it is one of V, a contradiction.  There are
+  none of blow-up.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..._check import Array
 from ...arithmetic.balls import ball, precision
 from ...arithmetic.certain import Certain, block, enclose, symmetric_part
 from ...arithmetic.eigenpairs import antistable, left_eigenpair
@@ -53,7 +55,7 @@ class IndefiniteScore(Rule):
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check one vector with xᵀBx > 0 and one with xᵀBx < 0."""
         d = problem.dim
-        with precision(BITS):
+        with precision(BITS), np.errstate(all="ignore"):
             heads = _vertex(problem, claim)
             if len(heads) != 1:
                 raise Refuted("the rule is about one head")
@@ -66,8 +68,10 @@ class IndefiniteScore(Rule):
     def state(self, problem: CertificationProblem, claim: Claim) -> Statement:
         """Say why none can exist."""
         return _undecided(
-            "No quadratic certificate can exist, neither of boundedness nor of blow-up: the symmetric "
-            "part of B is indefinite, so that along the vectors with xᵀBx = 0, which span the space, "
+            "No quadratic certificate can exist, neither of boundedness nor of blow-up: the "
+            "symmetric "
+            "part of B is indefinite, so that along the vectors with xᵀBx = 0, which span the "
+            "space, "
             "attention exerts no force on a covariance of rank one."
         )
 
@@ -83,7 +87,7 @@ class CommonIsotropy(Rule):
         points = claim.arrays.get("points")
         count = 0 if points is None or points.ndim != 2 else len(points)
         points = matrix(claim, "points", count, problem.dim)
-        with precision(BITS):
+        with precision(BITS), np.errstate(all="ignore"):
             heads = _vertex(problem, claim)
             if count < 1 or not heads:
                 raise Refuted("there is no attention, or no vector is given")
@@ -96,8 +100,10 @@ class CommonIsotropy(Rule):
         """Say why none can exist."""
         count = len(merge_heads(problem.vertices[_index(problem, claim)]))
         return _undecided(
-            "No quadratic certificate can exist, neither of boundedness nor of blow-up: along vectors "
-            f"with xᵀBx = 0 for all {count} heads, whose tangents span the space, attention exerts no "
+            "No quadratic certificate can exist, neither of boundedness nor of blow-up: along "
+            "vectors "
+            f"with xᵀBx = 0 for all {count} heads, whose tangents span the space, attention "
+            "exerts no "
             "force on a covariance of rank one."
         )
 
@@ -113,7 +119,7 @@ class ValueSpectrum(Rule):
         d = problem.dim
         values = matrix(claim, "values", 1, 2)[0]
         vector = matrix(claim, "p", d) + 1j * matrix(claim, "q", d)
-        with precision(BITS):
+        with precision(BITS), np.errstate(all="ignore"):
             heads = _vertex(problem, claim)
             if len(heads) != 1:
                 raise Refuted("the rule is about one head")
@@ -130,9 +136,12 @@ class ValueSpectrum(Rule):
         real, imaginary = matrix(claim, "values", 1, 2)[0]
         side = "positive" if number(claim, "sign") > 0 else "negative"
         return _undecided(
-            f"No quadratic certificate of boundedness from every start can exist: B is {side} definite "
-            f"and V has an eigenvalue {real:.6g} {'-' if imaginary < 0 else '+'} {abs(imaginary):.6g}i "
-            f"with {side} real part, so that WV has a definite symmetric part of the opposite sign for no W."
+            f"No quadratic certificate of boundedness from every start can exist: B is {side} "
+            "definite "
+            f"and V has an eigenvalue {real:.6g} {'-' if imaginary < 0 else '+'} "
+            f"{abs(imaginary):.6g}i "
+            f"with {side} real part, so that WV has a definite symmetric part of the opposite "
+            "sign for no W."
         )
 
 
@@ -146,7 +155,7 @@ class AntistableValue(Rule):
         """Check that B_s is definite, and the spectrum of V by a Lyapunov matrix."""
         d, sign = problem.dim, number(claim, "sign")
         table = matrix(claim, "metric", d, d)
-        with precision(BITS):
+        with precision(BITS), np.errstate(all="ignore"):
             heads = _vertex(problem, claim)
             if len(heads) != 1:
                 raise Refuted("the rule is about one head")
@@ -162,8 +171,10 @@ class AntistableValue(Rule):
         side = "positive" if number(claim, "sign") > 0 else "negative"
         other = "negative" if number(claim, "sign") > 0 else "positive"
         return _undecided(
-            f"No quadratic certificate of blow-up can exist: B is {side} definite and all eigenvalues of V "
-            f"have {other} real part. A certificate of boundedness may, unless skew parts prevent it."
+            f"No quadratic certificate of blow-up can exist: B is {side} definite and all "
+            "eigenvalues of V "
+            f"have {other} real part. A certificate of boundedness may, unless skew parts "
+            "prevent it."
         )
 
 
@@ -183,9 +194,7 @@ def _vertex(problem: CertificationProblem, claim: Claim) -> tuple[Head, ...]:
     return merge_heads(problem.vertices[_index(problem, claim)])
 
 
-def _gradients(
-    forms: list[Certain], point: np.ndarray[tuple[int], np.dtype[np.float64]]
-) -> Certain:
+def _gradients(forms: list[Certain], point: Array) -> Certain:
     """Columns B_h,s x at an isotropic vector x that is proved to lie near a point."""
     x = isotropic_near(forms, point)
     if x is None:

@@ -1,27 +1,30 @@
 """A start of rank one under attention alone: the flow is solved by one quadrature.
 
-With A = 0, one head and S0 = x0 x0ᵀ, the factor obeys ``L' = (LᵀBL) V L``.  So ``L(t) = x(σ(t))`` with
-``x(s) = e^{Vs} x0`` and ``σ' = q(σ)``, ``q(s) = x(s)ᵀ B x(s)``, ``σ(0) = 0``; take q(0) > 0, else run s backwards.
+With A = 0, one head and S0 = x0 x0ᵀ, the factor obeys ``L' = (LᵀBL) V L``.  So ``L(t) = x(σ(t))``
+with ``x(s) = e^{Vs} x0`` and ``σ' = q(σ)``, ``q(s) = x(s)ᵀ B x(s)``, ``σ(0) = 0``; take q(0) > 0,
+else run s backwards.
 
 * If q has a zero, σ creeps up to the first one, s*, which it does not reach, and S converges to
   ``x(s*) x(s*)ᵀ``.  It is proved by q > 0 on [0, low] and q(high) < 0.
-* If q > 0 for all s, then ``T* = ∫_0^∞ ds/q(s)``.  Let ν be the largest real part of an exponent of x, real and
-  simple, and ``q(s) e^{-2νs}`` in [l, u], l > 0, for all s >= c: the tail of the integral is in
-  ``e^{-2νc}/(2ν) [1/u, 1/l]`` if ν > 0.  If ν < 0 it diverges, σ tends to infinity, and S to zero; if ν = 0,
-  S tends to the part of x0 in the kernel of V.
+* If q > 0 for all s, then ``T* = ∫_0^∞ ds/q(s)``.  Let ν be the largest real part of an exponent
+  of x, real and simple, and ``q(s) e^{-2νs}`` in [l, u], l > 0, for all s >= c: the tail of the
+  integral is in ``e^{-2νc}/(2ν) [1/u, 1/l]`` if ν > 0.  If ν < 0 it diverges, σ tends to
+  infinity, and S to zero; if ν = 0, S tends to the part of x0 in the kernel of V.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ..._check import Array
 from ...arithmetic.balls import above, ball, below, precision
 from ...arithmetic.exponentials import ExponentialForm, quadratic_form, vanishes_on
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
+from ..digits import rounded_up
 from ..heads import Head, merge_heads
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 
@@ -56,7 +59,7 @@ class RankOneBlowUp(Rule):
         """Say when the covariance blows up."""
         lower, upper = number(claim, "lower"), number(claim, "upper")
         text = (
-            f"The covariance blows up at a time between {lower:.15g} and {upper:.15g}, found by "
+            f"The covariance blows up at a time between {lower:.17g} and {upper:.17g}, found by "
             "quadrature: of rank one and without A, it moves along a fixed curve."
         )
         return Statement(Verdict.BLOWS_UP, Scope.THIS_START, text, lower, upper)
@@ -95,10 +98,13 @@ class RankOneLimit(Rule):
     def state(self, problem: CertificationProblem, claim: Claim) -> Statement:
         """Say what the limit is."""
         factor = matrix(claim, "factor", problem.dim)
+        # The digits that are not written count as error, too.
+        error = number(claim, "error") + 1e-10 * float(np.max(np.abs(factor)))
         listed = ", ".join(f"{x:.10g}" for x in factor[:8]) + (", ..." if factor.size > 8 else "")
         what = "zero" if not np.any(factor) else f"l lᵀ with l = ({listed})"
         text = (
-            f"The covariance converges to {what} (entries of l to {number(claim, 'error'):.2g}): of rank "
+            f"The covariance converges to {what} (up to {rounded_up(error, 2)} in each entry): "
+            "of rank "
             "one and without A, it moves along a fixed curve and does not pass the first point at "
             "which attention vanishes."
         )
@@ -143,7 +149,7 @@ def form_of(problem: CertificationProblem) -> ExponentialForm:
 
 def _stands_still(
     problem: CertificationProblem,
-) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
+) -> Array | None:
     """Return the factor of a start at which xᵀBx = 0 exactly, else None."""
     head = solvable_head(problem)
     if head is None or problem.start is None:
@@ -160,7 +166,7 @@ def enclose_time(form: ExponentialForm, cut: float) -> tuple[float, float]:
     Refuted
         If q is not proved to stay positive, or the integral to be finite.
     """
-    lead, nu, tail = _leading(form, cut)
+    _, nu, tail = _leading(form, cut)
     if not nu > 0:
         raise Refuted("q is not proved to grow, so that the integral may be infinite")
     head = form.reciprocal_integral(cut)
@@ -170,7 +176,7 @@ def enclose_time(form: ExponentialForm, cut: float) -> tuple[float, float]:
     return below(head + scale / tail), above(head + scale / tail)
 
 
-def _leading(form: ExponentialForm, cut: float) -> tuple[int, object, object]:
+def _leading(form: ExponentialForm, cut: float) -> tuple[int, Any, Any]:
     if not 0 <= cut < float("inf"):
         raise Refuted("the cut of the integral is not a finite number")
     lead = form.leading()
@@ -182,7 +188,7 @@ def _leading(form: ExponentialForm, cut: float) -> tuple[int, object, object]:
     return lead, form.exponents[lead].real, tail
 
 
-def _end_of_curve(form: ExponentialForm, cut: float) -> list[object]:
+def _end_of_curve(form: ExponentialForm, cut: float) -> list[Any]:
     """Limit of the curve if q has no zero and the time is infinite."""
     lead, nu, _ = _leading(form, cut)
     if not form.positive_on(cut):
@@ -194,7 +200,7 @@ def _end_of_curve(form: ExponentialForm, cut: float) -> list[object]:
     raise Refuted("the curve is not proved to have an end")
 
 
-def _first_zero(form: ExponentialForm, low: float, high: float) -> list[object]:
+def _first_zero(form: ExponentialForm, low: float, high: float) -> list[Any]:
     """Entries of the factor on the bracket of the first zero of q."""
     if not 0 < low < high:
         raise Refuted("the bracket of the zero is empty")

@@ -1,8 +1,8 @@
 """Blow-up by one eigenvalue of V: a scalar Riccati inequality along a left eigenvector.
 
 Let ``wᵀ V_h = λ_h wᵀ`` for all heads, w complex or real, and suppose that the Hermitian matrix
-``H = Σ_h (λ_h B_h + conj(λ_h) B_hᵀ)/2`` is positive definite.  Then ``y = wᵀ S conj(w) >= 0`` obeys, with
-``z = S conj(w)``, ``v = conj(w)`` and ``g = conj(Aᵀw)``,
+``H = Σ_h (λ_h B_h + conj(λ_h) B_hᵀ)/2`` is positive definite.  Then ``y = wᵀ S conj(w) >= 0``
+obeys, with ``z = S conj(w)``, ``v = conj(w)`` and ``g = conj(Aᵀw)``,
 
     y' = 2 z*H z + 2 Re g*z + wᵀ noise conj(w),   v*z = y.
 
@@ -11,8 +11,9 @@ The minimum over all z with v*z = y is, with ``ω = v*H^-1 v``, ``γ = v*H^-1 g`
 
     u' >= (2/ω)(u² - k²),   k² = (k0 ω - (Im γ)²)/4 - (ω/2) wᵀ noise conj(w).
 
-So a start with u > k blows up no later than ``ω/(4k) ln((u + k)/(u - k))`` (``ω/(2u)`` for k = 0), whatever A
-is, and if noise makes k² negative every start does, no later than ``ω/(2|k|) (π/2 - arctan(u/|k|))``.
+So a start with u > k blows up no later than ``ω/(4k) ln((u + k)/(u - k))`` (``ω/(2u)`` for k =
+0), whatever A is, and if noise makes k² negative every start does, no later than ``ω/(2|k|) (π/2
+- arctan(u/|k|))``.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
+from ..digits import rounded_up
 from ..heads import Head, merge_heads
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 
@@ -82,14 +84,14 @@ class Inequality:
 
 
 class SpectralBlowUp(Rule):
-    """This start, or every start, blows up by the inequality along a left eigenvector of V."""
+    """A start, or every start, blows up by the inequality along a left eigenvector of V."""
 
     name: ClassVar[str] = "spectral-blow-up"
     theorem: ClassVar[str] = "an eigenvalue of V with the sign of B: blow-up, with a bound on T*"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check the eigenvector, the definiteness, and the bound on the blow-up time."""
-        with precision(BITS):
+        with precision(BITS), np.errstate(all="ignore"):
             made = inequality(problem, claim)
             if number(claim, "every_start") == 1:
                 y = ball(0.0)
@@ -110,7 +112,8 @@ class SpectralBlowUp(Rule):
         every = number(claim, "every_start") == 1
         text = (
             f"The covariance{' of every start' if every else ''} is infinite no later than "
-            f"t = {bound:.10g}: its variance along {_direction(claim)} obeys a Riccati inequality "
+            f"t = {rounded_up(bound, 10)}: its variance along {_direction(claim)} obeys a "
+            "Riccati inequality "
             "that blows up."
         )
         scope = Scope.EVERY_START if every else Scope.THIS_START
@@ -125,7 +128,7 @@ class SpectralBlowUpData(Rule):
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check the eigenvector, the definiteness, the threshold and the example."""
-        with precision(BITS):
+        with precision(BITS), np.errstate(all="ignore"):
             made = inequality(problem, claim)
             scale = number(claim, "example")
             if not made.threshold() <= number(claim, "threshold") < float("inf"):
@@ -141,16 +144,20 @@ class SpectralBlowUpData(Rule):
     def state(self, problem: CertificationProblem, claim: Claim) -> Statement:
         """Name the starts that blow up, and an example."""
         threshold, scale = number(claim, "threshold"), number(claim, "example")
+        bound = number(claim, "bound")
         text = (
-            f"Every start with variance y = w*S w above {threshold:.6g} blows up in finite time, where "
+            f"Every start with variance y = w*S w above {rounded_up(threshold)} blows up in "
+            "finite time, where "
             f"w is {_direction(claim)}, scaled so that its largest entry is 1; for instance the "
-            f"covariance {scale:.6g} I does, no later than t = {number(claim, 'bound'):.6g}. "
+            f"covariance {scale:.6g} I does, no later than t = {rounded_up(bound)}. "
             "With every other A there is such a threshold, too."
         )
         if _dichotomy(problem):
             text += (
-                " As B is symmetric and definite, V decides: with all eigenvalues on the other side of "
-                "the imaginary axis the covariance would stay bounded from every start, for every A."
+                " As B is symmetric and definite, V decides: with all eigenvalues on the "
+                "other side of "
+                "the imaginary axis the covariance would stay bounded from every start, for "
+                "every A."
             )
         return Statement(Verdict.BLOW_UP_DATA_EXIST, Scope.SOME_STARTS, text)
 
@@ -257,7 +264,7 @@ def _shared(
 def _problem_of_least_growth(
     p: Parameters, heads: tuple[Head, ...], pairs: list[Eigenpair]
 ) -> tuple[Certain, Certain]:
-    """Return H and the columns v, iv, g (v, g for a real pair), complex ones as real and imaginary."""
+    """Return H and the columns v, iv, g (v, g for a real pair), complex numbers as two real."""
     A, half = enclose(p.A).T, ball(0.5)
     even, odd = None, None
     for head, pair in zip(heads, pairs, strict=True):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from ..._check import Array
 from ...arithmetic.balls import above, ball, below, precision
 from ...arithmetic.exponentials import ExponentialForm, vanishes_on
 from ...problem.definitions import CertificationProblem
@@ -45,7 +47,7 @@ def find(problem: CertificationProblem) -> Iterator[Claim]:
 def _fate(form: ExponentialForm) -> Claim | None:
     """Walk along the curve to the first zero of q, or to where its leading term governs."""
     rates = [abs(float(x.real.mid())) + abs(float(x.imag.mid())) for x in form.exponents]
-    step = 1.0 / max(max(rates), 1e-300)
+    step = 1.0 / max(*rates, 1e-300)
     low, high = 0.0, step
     for _ in range(DOUBLINGS):
         zero = _bracket(form, low, high)
@@ -62,17 +64,21 @@ def _bracket(form: ExponentialForm, low: float, high: float) -> tuple[float, flo
     """First sign change of q among samples, refined to neighbouring floats."""
     points = np.linspace(low, high, SAMPLES + 1)
     for a, b in zip(points[:-1].tolist(), points[1:].tolist(), strict=True):
-        if not form.value(ball(b)).real < 0:
-            continue
-        while True:
-            centre = 0.5 * (a + b)
-            if not a < centre < b:
-                return a, b
-            if form.value(ball(centre)).real < 0:
-                b = centre
-            else:
-                a = centre
+        if form.value(ball(b)).real < 0:
+            return _bisected(form, a, b)
     return None
+
+
+def _bisected(form: ExponentialForm, low: float, high: float) -> tuple[float, float]:
+    """Neighbouring floats between which q changes sign."""
+    while True:
+        centre = 0.5 * (low + high)
+        if not low < centre < high:
+            return low, high
+        if form.value(ball(centre)).real < 0:
+            high = centre
+        else:
+            low = centre
 
 
 def _zero(form: ExponentialForm, low: float, high: float) -> Claim | None:
@@ -87,38 +93,33 @@ def _zero(form: ExponentialForm, low: float, high: float) -> Claim | None:
 def _end(form: ExponentialForm, cut: float) -> Claim | None:
     """Claim that q stays positive: a blow-up time, or the limit at the end of the curve."""
     lead = form.leading()
-    if lead is None:
+    tail = None if lead is None else form.tail(lead, cut)
+    if lead is None or tail is None or not tail > 0:
         return None
-    nu, tail = form.exponents[lead].real, form.tail(lead, cut)
-    if not tail > 0:
-        return None
-    if nu > 0:
-        # The tail is narrow enough once its relative width is below rounding.
-        if tail.rad() * 2 > tail.mid() * 2.0**-52:
-            return None
-        try:
-            lower, upper = enclose_time(form, cut)
-        except Refuted:
-            return None
-        numbers = {"cut": cut, "lower": lower, "upper": upper}
-        return Claim("rank-one-blow-up", numbers=numbers)
+    nu = form.exponents[lead].real
     if nu < 0:
         return _limit(cut, math.inf, np.zeros(form.modes[0].nrows()), 0.0)
     if nu == 0:
-        entries = [x.real for x in form.modes[lead].entries()]
-        return _limit(cut, math.inf, *_entries(entries))
-    return None
+        return _limit(cut, math.inf, *_entries([x.real for x in form.modes[lead].entries()]))
+    # The tail is narrow enough once its relative width is below rounding.
+    return _blow_up(form, cut) if tail.rad() < tail.mid() * 2.0**-53 else None
 
 
-def _entries(entries: list[object]) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], float]:
+def _blow_up(form: ExponentialForm, cut: float) -> Claim | None:
+    try:
+        lower, upper = enclose_time(form, cut)
+    except Refuted:
+        return None
+    return Claim("rank-one-blow-up", numbers={"cut": cut, "lower": lower, "upper": upper})
+
+
+def _entries(entries: list[Any]) -> tuple[Array, float]:
     """Midpoints of balls as floats, and a bound on the error."""
     centre = np.array([0.5 * (below(x) + above(x)) for x in entries])
     errors = [above(abs(x - ball(y))) for x, y in zip(entries, centre.tolist(), strict=True)]
     return centre, max(errors)
 
 
-def _limit(
-    low: float, high: float, factor: np.ndarray[tuple[int], np.dtype[np.float64]], error: float
-) -> Claim:
+def _limit(low: float, high: float, factor: Array, error: float) -> Claim:
     numbers = {"low": low, "high": high, "error": error}
     return Claim("rank-one-limit", numbers=numbers, arrays={"factor": factor})

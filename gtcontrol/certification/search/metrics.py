@@ -18,6 +18,9 @@ from ..heads import Head
 
 __all__ = ["find", "solve_metric"]
 
+#: Metrics with a larger condition number are useless in floats.
+WORST_CONDITION = 1e10
+
 #: Relative margin by which proved constants exceed their estimates.
 MARGIN = 1e-8
 
@@ -53,7 +56,7 @@ def find(problem: CertificationProblem, families: Sequence[Sequence[Head]]) -> C
     """
     best: Claim | None = None
     for nominal in _nominals(families):
-        for W in _metrics(problem, families, nominal):
+        for W in _metrics(families, nominal):
             claim = _claim(problem, families, nominal, W)
             if claim is not None and (
                 best is None or claim.numbers["bound"] < best.numbers["bound"]
@@ -106,9 +109,7 @@ def _sum(weights: Array, matrices: Sequence[Array], *, even: bool = False) -> Ar
     return 0.5 * (made + made.T) if even else made
 
 
-def _metrics(
-    problem: CertificationProblem, families: Sequence[Sequence[Head]], nominal: _Nominal
-) -> Iterator[Array]:
+def _metrics(families: Sequence[Sequence[Head]], nominal: _Nominal) -> Iterator[Array | None]:
     """Candidates for W, scaled so that the smallest eigenvalue is about one."""
     V = _mean([_sum(nominal.shares, [h.V for h in heads]) for heads in families])
     B = _mean([_sum(nominal.weights, [h.B for h in heads]) for heads in families])
@@ -120,25 +121,17 @@ def _metrics(
     if not np.trace(V) > 0:
         return
     upper, basis = schur(V, output="real")
-    if not np.min(_diagonal(upper)) > 0:
+    # The diagonal of a real Schur form holds the real parts of the eigenvalues.
+    if not np.min(np.diag(upper)) > 0:
         return
-    solved = _lyapunov(upper, basis, np.eye(d))
-    if solved is not None:
-        yield solved
+    yield _lyapunov(upper, basis, np.eye(d))
     yield from _sector_metrics(V, upper, basis)
     if 1 < d <= LARGEST_REFINED:
-        refined = _refined(V, B, upper, basis)
-        if refined is not None:
-            yield refined
+        yield _refined(V, B, upper, basis)
 
 
 def _mean(matrices: Sequence[Array]) -> Array:
     return np.asarray(sum(matrices) / len(matrices))
-
-
-def _diagonal(upper: Array) -> Array:
-    """Real parts of the eigenvalues: the diagonal of a standardised real Schur form."""
-    return np.diag(upper)
 
 
 def _lyapunov(upper: Array, basis: Array, right: Array) -> Array | None:
@@ -155,8 +148,8 @@ def _normalised(W: Array) -> Array | None:
     W = 0.5 * (W + W.T)
     if not np.all(np.isfinite(W)):
         return None
-    low = float(np.linalg.eigvalsh(W)[0])
-    return W / low if low > 0 else None
+    ends = np.linalg.eigvalsh(W)
+    return W / ends[0] if ends[0] * WORST_CONDITION > ends[-1] else None
 
 
 def _sector_metrics(V: Array, upper: Array, basis: Array) -> Iterator[Array]:
@@ -204,10 +197,10 @@ def _skewness(N: Array, B: Array, *, align: bool) -> tuple[float, float, float] 
     """Return ν, β and the alignment c that makes ν small, or None if a form is not definite."""
     even, good = 0.5 * (N + N.T), -0.5 * (B + B.T)
     odd, skew = 0.5 * (N - N.T), 0.5 * (B - B.T)
-    roots = []
+    roots: list[Array] = []
     for form in (even, good):
         try:
-            roots.append(np.linalg.cholesky(form))
+            roots.append(np.asarray(np.linalg.cholesky(form)))
         except np.linalg.LinAlgError:
             return None
     beta = _size(roots[1], skew) if np.any(skew) else 0.0
@@ -228,11 +221,12 @@ def _relative(root: Array, other: Array) -> Array:
 
 
 def _size(root: Array, other: Array) -> float:
-    """Spectral norm of a matrix in the metric of a form, estimated from above in large dimension."""
+    """Spectral norm of a matrix in the metric of a form."""
     return _norm(_relative(root, other))
 
 
 def _norm(made: Array) -> float:
+    """Spectral norm, in large dimension an estimate with a margin."""
     if len(made) <= LARGEST_COMPARED:
         return float(np.linalg.norm(made, 2))
     x = np.random.default_rng(0).standard_normal(len(made))
@@ -264,7 +258,7 @@ def _claim(
         nu, beta = max(nu, constants[0]), max(beta, constants[1])
         alignment = constants[2]
         forms.append((0.5 * (N + N.T), -0.5 * (B + B.T)))
-        roots = [np.linalg.cholesky(form) for form in forms[-1]]
+        roots: list[Array] = [np.asarray(np.linalg.cholesky(form)) for form in forms[-1]]
         for h, head in enumerate(heads if count > 1 else ()):
             values[h] = max(values[h], _size(roots[0], W @ head.V))
             scores[h] = max(scores[h], _size(roots[1], head.B - nominal.shares[h] * B))

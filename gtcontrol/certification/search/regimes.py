@@ -38,12 +38,19 @@ def find(problem: CertificationProblem) -> Iterator[Claim]:
     """
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = list(_find(problem))
+        made = [*_attempt(curves.find(problem)), *_attempt(_find(problem))]
     yield from made
 
 
+def _attempt(search: Iterator[Claim]) -> Iterator[Claim]:
+    """Claims of one search, until an eigenvalue routine fails on numbers out of range."""
+    try:
+        yield from search
+    except (ValueError, ArithmeticError):  # LinAlgError is a ValueError
+        return
+
+
 def _find(problem: CertificationProblem) -> Iterator[Claim]:
-    yield from curves.find(problem)
     families = [merge_heads(p) for p in problem.vertices]
     count = len(families[0])
     if any(len(heads) != count for heads in families) or not count:

@@ -103,7 +103,7 @@ def _claim(problem: CertificationProblem, candidate: _Candidate) -> Claim | None
         threshold = made.threshold()
         length = float(np.sum(np.abs(candidate.vector) ** 2))
         # Twice the threshold is well inside, and without one any multiple of I will do.
-        scale = 2.0 * threshold / length if threshold > 0 else 1.0
+        scale = float(f"{2.0 * threshold / length:.3g}") if threshold > 0 else 1.0
         bound = made.time(scale * made.variance(np.eye(problem.dim)))
     numbers = {"threshold": threshold, "example": scale, "bound": bound}
     return Claim("spectral-blow-up-data", numbers=numbers, arrays=arrays)
@@ -210,8 +210,8 @@ def _ranked_by_sector(
 ) -> list[_Candidate]:
     """Order many eigenvectors of one head; real ones by their bound, since they share H = λ B_s.
 
-    Herm(λB) is positive definite if and only if Re λ has the sign of B and exceeds β|Im λ|, where β is
-    the size of the skew part of B relative to its definite part.
+    Herm(λB) is positive definite if and only if Re λ has the sign of B and exceeds β|Im λ|, where
+    β is the size of the skew part of B relative to its definite part.
     """
     even, odd = 0.5 * (B + B.T), 0.5 * (B - B.T)
     sign = math.copysign(1.0, float(np.trace(even)))
@@ -224,23 +224,10 @@ def _ranked_by_sector(
         w = np.stack([v.real for v, _ in real], axis=1)
         halves, moved = root @ w, root @ (p.A.T @ w)
         for j, (vector, values) in enumerate(real):
-            size = abs(float(values[0].real))
-            gram = (
-                np.array(
-                    [
-                        [np.dot(a, b) for b in (halves[:, j], moved[:, j])]
-                        for a in (halves[:, j], moved[:, j])
-                    ]
-                )
-                / size
-            )
-            made.append(
-                _Candidate(
-                    vector,
-                    values,
-                    _score(p, vector, gram[0, 0], complex(gram[0, 1]), gram[1, 1], factor),
-                )
-            )
+            both = np.stack([halves[:, j], moved[:, j]])
+            gram = both @ both.T / abs(float(values[0].real))
+            score = _score(p, vector, gram[0, 0], complex(gram[0, 1]), gram[1, 1], factor)
+            made.append(_Candidate(vector, values, score))
     # Complex pairs cost eight times as much: they come last, the widest margin first.
     rest = [
         _Candidate(v, x, beta * abs(x[0].imag) - sign * x[0].real)
@@ -276,7 +263,7 @@ def _score(
     size: float,
     factor: Array | None,
 ) -> float:
-    """Bound on T* of the start if there is one, else a large number that grows with the threshold."""
+    """Bound on T* of the start if it has one, else a large number that grows with the threshold."""
     square = (size * omega - gamma.imag**2) / 4.0
     if p.noise is not None:
         square -= omega * float((vector @ p.noise @ np.conj(vector)).real) / 2.0
