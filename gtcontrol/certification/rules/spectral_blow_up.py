@@ -93,9 +93,10 @@ class SpectralBlowUp(Rule):
         """Check the eigenvector, the definiteness, and the bound on the blow-up time."""
         with precision(BITS), np.errstate(all="ignore"):
             made = inequality(problem, claim)
-            if number(claim, "every_start") == 1:
+            every = number(claim, "every_start")
+            if every == 1:
                 y = ball(0.0)
-            elif problem.start is not None and problem.start.rank:
+            elif every == 0 and problem.start is not None and problem.start.rank:
                 y = made.variance(problem.start.factor)
             else:
                 raise Refuted("the claim is about a start of positive rank, and there is none")

@@ -7,28 +7,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eig, eigh, rsf2csf, schur, solve_triangular
-from scipy.linalg.lapack import dtrsyl
+from scipy.linalg import eigh, schur, solve_triangular
 from scipy.optimize import minimize
 
 from ..._check import Array
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ..heads import Head
+from .lyapunov import lyapunov_metric, sector_metrics
 
-__all__ = ["find", "solve_metric"]
-
-#: Metrics with a larger condition number are useless in floats.
-WORST_CONDITION = 1e10
+__all__ = ["find"]
 
 #: Relative margin by which proved constants exceed their estimates.
 MARGIN = 1e-8
 
 #: Largest dimension in which the metric is improved by optimisation.
 LARGEST_REFINED = 3
-
-#: Largest dimension in which the triangular factor is shrunk by powers.
-LARGEST_SHRUNK = 12
 
 #: Steps of the power method for norms in large dimension, and the factor on what it finds.
 POWER_STEPS, POWER_MARGIN = 40, 1.1
@@ -64,19 +58,11 @@ def find(problem: CertificationProblem, families: Sequence[Sequence[Head]]) -> C
                 best = claim
             if best is not None and problem.dim > LARGEST_COMPARED:
                 break
+        if best is None and 1 < problem.dim <= LARGEST_REFINED:
+            best = _claim(problem, families, nominal, _refined(*_nominal_pair(families, nominal)))
         if best is not None:
             return best
     return None
-
-
-def solve_metric(V: Array) -> Array | None:
-    """Solve WV + VᵀW = I, scaled; None unless W comes out positive definite.
-
-    Parameters
-    ----------
-    V : (d, d) array
-    """
-    return _lyapunov(*schur(V, output="real"), np.eye(len(V)))
 
 
 def _nominals(families: Sequence[Sequence[Head]]) -> Iterator[_Nominal]:
@@ -111,8 +97,7 @@ def _sum(weights: Array, matrices: Sequence[Array], *, even: bool = False) -> Ar
 
 def _metrics(families: Sequence[Sequence[Head]], nominal: _Nominal) -> Iterator[Array | None]:
     """Candidates for W, scaled so that the smallest eigenvalue is about one."""
-    V = _mean([_sum(nominal.shares, [h.V for h in heads]) for heads in families])
-    B = _mean([_sum(nominal.weights, [h.B for h in heads]) for heads in families])
+    V, B = _nominal_pair(families, nominal)
     if not (np.all(np.isfinite(V)) and np.all(np.isfinite(B))):
         return
     d = len(V)
@@ -124,63 +109,32 @@ def _metrics(families: Sequence[Sequence[Head]], nominal: _Nominal) -> Iterator[
     # The diagonal of a real Schur form holds the real parts of the eigenvalues.
     if not np.min(np.diag(upper)) > 0:
         return
-    yield _lyapunov(upper, basis, np.eye(d))
-    yield from _sector_metrics(V, upper, basis)
-    if 1 < d <= LARGEST_REFINED:
-        yield _refined(V, B, upper, basis)
+    yield lyapunov_metric(upper, basis, np.eye(d))
+    yield from sector_metrics(V, upper, basis)
+
+
+def _nominal_pair(families: Sequence[Sequence[Head]], nominal: _Nominal) -> tuple[Array, Array]:
+    """Nominal V and B in the middle of the family."""
+    V = _mean([_sum(nominal.shares, [h.V for h in heads]) for heads in families])
+    return V, _mean([_sum(nominal.weights, [h.B for h in heads]) for heads in families])
 
 
 def _mean(matrices: Sequence[Array]) -> Array:
     return np.asarray(sum(matrices) / len(matrices))
 
 
-def _lyapunov(upper: Array, basis: Array, right: Array) -> Array | None:
-    """Solve WV + VᵀW = right for V = basis upper basisᵀ."""
-    inner = basis.T @ right @ basis
-    solved, scale, info = dtrsyl(upper, upper, inner, trana="T", tranb="N")
-    if info < 0 or not scale > 0 or not np.all(np.isfinite(solved)):
-        return None
-    return _normalised(basis @ (solved / scale) @ basis.T)
-
-
-def _normalised(W: Array) -> Array | None:
-    """Make symmetric, with smallest eigenvalue one; None unless positive definite."""
-    W = 0.5 * (W + W.T)
-    if not np.all(np.isfinite(W)):
-        return None
-    ends = np.linalg.eigvalsh(W)
-    return W / ends[0] if ends[0] * WORST_CONDITION > ends[-1] else None
-
-
-def _sector_metrics(V: Array, upper: Array, basis: Array) -> Iterator[Array]:
-    """Metrics in which V is nearly normal, so that ν comes near max |Im λ|/Re λ.
-
-    The eigenvectors, made orthonormal, serve if they are independent enough.  For Jordan blocks the
-    off-diagonal part of the triangular factor is shrunk by powers of a small number instead.
-    """
-    choices = [eig(V)[1]]
-    if len(V) <= LARGEST_SHRUNK:
-        _, unitary = rsf2csf(upper, basis)
-        choices += [unitary * small ** np.arange(len(V)) for small in (0.3, 0.1, 0.01)]
-    for T in choices:
-        try:
-            inverse = np.linalg.inv(T)
-        except np.linalg.LinAlgError:
-            continue
-        made = _normalised((np.conj(inverse.T) @ inverse).real)
-        if made is not None:
-            yield made
-
-
-def _refined(V: Array, B: Array, upper: Array, basis: Array) -> Array | None:
+def _refined(V: Array, B: Array) -> Array | None:
     """Minimise ν(W)β over metrics whose N_s is any positive definite matrix (Nelder-Mead)."""
     d = len(V)
+    upper, basis = schur(V, output="real")
+    if not np.min(np.diag(upper)) > 0:
+        return None
     index = np.tril_indices(d)
 
     def metric(x: Array) -> Array | None:
         lower = np.zeros((d, d))
         lower[index] = x
-        return _lyapunov(upper, basis, lower @ lower.T + 1e-12 * np.eye(d))
+        return lyapunov_metric(upper, basis, lower @ lower.T + 1e-12 * np.eye(d))
 
     def objective(x: Array) -> float:
         W = metric(x)
@@ -227,7 +181,7 @@ def _size(root: Array, other: Array) -> float:
 
 def _norm(made: Array) -> float:
     """Spectral norm, in large dimension an estimate with a margin."""
-    if len(made) <= LARGEST_COMPARED:
+    if len(made) <= LARGEST_COMPARED or not np.any(made):
         return float(np.linalg.norm(made, 2))
     x = np.random.default_rng(0).standard_normal(len(made))
     for _ in range(POWER_STEPS):

@@ -86,10 +86,14 @@ def _indefinite(head: Head) -> Claim | None:
     form: Array = 0.5 * (head.B + head.B.T)
     if not np.all(np.isfinite(form)):
         return None
+    # In coordinates that make the entries of the diagonal ±1, if none of them is zero.
+    diagonal = np.abs(np.diag(form))
+    scale = 1.0 / np.sqrt(diagonal) if np.all(diagonal > 0) else np.ones(len(form))
+    form = scale[:, None] * form * scale
     ends = np.linalg.eigvalsh(form)
     size = SIGN_TOLERANCE * max(abs(ends[0]), abs(ends[-1]))
     if not (ends[0] < -size and ends[-1] > size):
         return None
     _, vectors = np.linalg.eigh(form)
-    arrays = {"positive": vectors[:, -1].copy(), "negative": vectors[:, 0].copy()}
+    arrays = {"positive": scale * vectors[:, -1], "negative": scale * vectors[:, 0]}
     return Claim("no-quadratic-certificate-indefinite-score", arrays=arrays)

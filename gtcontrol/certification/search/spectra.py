@@ -20,7 +20,7 @@ from ...results.claims import Claim
 from ..heads import Head
 from ..rules.base import Refuted
 from ..rules.spectral_blow_up import BITS, inequality
-from .metrics import solve_metric
+from .lyapunov import solve_metric
 
 __all__ = ["exclude", "find"]
 
@@ -201,8 +201,17 @@ def _common_values(tables: list[Array], vector: NDArray[Any]) -> NDArray[Any] | 
 
 def _one_sign(B: Array) -> bool:
     """Whether the symmetric part is definite; H is positive definite for no λ otherwise."""
-    ends = np.linalg.eigvalsh(0.5 * (B + B.T))
-    return bool(ends[0] * ends[-1] > 0)
+    form = 0.5 * (B + B.T)
+    return _definite(math.copysign(1.0, float(np.trace(form))) * form)
+
+
+def _definite(H: NDArray[Any]) -> bool:
+    """Whether a Hermitian matrix is positive definite, after its diagonal is scaled to one."""
+    diagonal = np.diag(H).real
+    if not np.all(diagonal > 0):
+        return False
+    scale = 1.0 / np.sqrt(diagonal)
+    return bool(np.linalg.eigvalsh(scale[:, None] * H * scale)[0] > 0)
 
 
 def _ranked_by_sector(
@@ -246,7 +255,7 @@ def _rated(
 ) -> _Candidate | None:
     """Estimate the bound on T* of the start, or else the threshold, in floats."""
     H = sum(0.5 * (lam * B + np.conj(lam) * B.T) for lam, B in zip(values, scores, strict=True))
-    if not float(np.linalg.eigvalsh(H)[0]) > 0:
+    if not _definite(np.asarray(H)):
         return None
     v, g = np.conj(vector), np.conj(p.A.T @ vector)
     solved = np.linalg.solve(H, np.stack([v, g], axis=1))
