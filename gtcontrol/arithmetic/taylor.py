@@ -44,7 +44,7 @@ Ball = Any
 Balls = Any
 
 #: Coefficients beyond this index are bounded by their size: their part in the growth is tiny.
-SHARP_COEFFICIENTS = 12
+SHARP_COEFFICIENTS = 6
 
 #: Bits of a step size, so that steps can be stored and added exactly.
 STEP_BITS = 24

@@ -1,8 +1,8 @@
-"""The equation of the covariance in balls, in scaled coordinates.
+"""The equation of the covariance in balls, in coordinates of choice.
 
-S' = M S + S M' + Q with M = A + Σ_h V_h S B_h, in the coordinates x -> D x with D diagonal:
-S -> D S D, A -> D A D^-1, V -> D V D^-1, B -> D^-1 B D^-1, Q -> D Q D.  Norms depend on the
-coordinates; bounds are sharp when the entries of the covariance are of one size.
+S' = M S + S M' + Q with M = A + Σ_h V_h S B_h, in the coordinates x -> T x:
+S -> T S T', A -> T A T^-1, V -> T V T^-1, B -> T^-T B T^-1, Q -> T Q T'.  Norms depend on the
+coordinates; bounds are sharp when the covariance has no direction much smaller than the others.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ from ..._check import Array
 from ...arithmetic import balls, taylor
 from ...parameters import Parameters
 
-__all__ = ["CovarianceFlow"]
+__all__ = ["CovarianceFlow", "SingularCoordinates"]
 
 # FLINT has no stubs.
 Ball = Any
 Balls = Any
+
+
+class SingularCoordinates(Exception):
+    """A matrix of coordinates has no proved inverse at the precision that is set."""
 
 
 class CovarianceFlow:
@@ -28,8 +32,8 @@ class CovarianceFlow:
     Parameters
     ----------
     parameters : Parameters
-    units : (d,) array
-        Positive diagonal of D.
+    coordinates : (d, d) array
+        Invertible matrix T, meant exactly.
 
     Attributes
     ----------
@@ -40,39 +44,39 @@ class CovarianceFlow:
         Bounds on A S + S A', and on Σ V S B S + its transpose (see `QuadraticFlow`).
     """
 
-    def __init__(self, parameters: Parameters, units: Array) -> None:
-        self.units = units
-        scale = balls.balls(np.diag(units))
-        inverse = scale.inv()
+    def __init__(self, parameters: Parameters, coordinates: Array) -> None:
+        T = balls.balls(coordinates)
+        inverse = balls.inverse(T)
+        if inverse is None:
+            raise SingularCoordinates("the coordinates are not proved to be independent")
+        self._coordinates: Balls = T
         self._inverse: Balls = inverse
-        self.A: Balls = scale * balls.balls(parameters.A) * inverse
+        self.A: Balls = T * balls.balls(parameters.A) * inverse
         self.heads: tuple[tuple[Balls, Balls], ...] = tuple(
-            (scale * balls.balls(V) * inverse, inverse * balls.balls(B) * inverse)
+            (T * balls.balls(V) * inverse, inverse.transpose() * balls.balls(B) * inverse)
             for V, B, _ in parameters.heads
             if np.any(V) and np.any(B)
         )
         noise = parameters.noise
         self.noise: Balls | None = (
-            None if noise is None or not np.any(noise) else scale * balls.balls(noise) * scale
+            None
+            if noise is None or not np.any(noise)
+            else _symmetrised(T * balls.balls(noise) * T.transpose())
         )
-        self.values = [taylor.spectral_norm(V) for V, _ in self.heads]
         self.linear: Ball = 2 * taylor.spectral_norm(self.A)
         self.quadratic: Ball = 2 * sum(
-            (
-                size * taylor.spectral_norm(B)
-                for size, (_, B) in zip(self.values, self.heads, strict=True)
-            ),
+            (taylor.spectral_norm(V) * taylor.spectral_norm(B) for V, B in self.heads),
             balls.ball(0.0),
         )
 
     def covariance(self, factor: Array) -> Balls:
-        """Covariance L L' of a factor of floats, in scaled coordinates."""
-        L = balls.balls(self.units[:, None] * factor)
-        return L * L.transpose()
+        """Covariance of a factor of floats, in these coordinates."""
+        L = self._coordinates * balls.balls(factor)
+        return _symmetrised(L * L.transpose())
 
     def original(self, covariance: Balls) -> Balls:
         """Covariance in the coordinates of the parameters."""
-        return self._inverse * covariance * self._inverse
+        return self._inverse * covariance * self._inverse.transpose()
 
     def attention(self, covariance: Balls) -> Balls:
         """Σ_h V_h S B_h, the part of the generator that comes from attention."""
@@ -106,15 +110,57 @@ class CovarianceFlow:
         return series
 
     def logarithmic_norm(self, coefficient: Balls, first: bool) -> Ball:
-        """Bound on the logarithmic norm of D -> M D + D M' + Σ V D B S + its transpose.
+        """Logarithmic norm of D -> M D + D M' + Σ V D B S + its transpose, on symmetric D.
 
-        That of D -> M D + D M' is at most twice the largest eigenvalue of the symmetric part of
-        M; the rest is bounded by its norm.
+        It is the largest eigenvalue of the symmetric part of this map, as a matrix in the basis of
+        the E_ij + E_ji, i <= j, divided by their norms.
         """
         M = self.attention(coefficient)
         if first:
             M = M + self.A
-        bound = balls.ball(balls.largest_eigenvalue_bound(M + M.transpose()))
-        for size, (_, B) in zip(self.values, self.heads, strict=True):
-            bound = bound + 2 * size * taylor.norm(B * coefficient)
-        return bound
+        unit = balls.identity(M.nrows())
+        terms = [(M.tolist(), unit.tolist())]
+        terms += [(V.tolist(), (B * coefficient).tolist()) for V, B in self.heads]
+        rows = _symmetric_map(terms)
+        size = range(len(rows))
+        doubled = balls.table([[rows[a][b] + rows[b][a] for b in size] for a in size])
+        return balls.ball(0.5 * balls.largest_eigenvalue_bound(doubled))
+
+
+def _symmetrised(matrix: Balls) -> Balls:
+    """Balls of a symmetric matrix whose midpoints are symmetric too.
+
+    Then all Taylor coefficients have symmetric midpoints, and errors are symmetric matrices.
+    """
+    return (matrix + matrix.transpose()) * balls.ball(0.5)
+
+
+def _symmetric_map(terms: list[tuple[Any, Any]]) -> list[list[Ball]]:
+    """Matrix of D -> Σ P D Q + its transpose on symmetric D, in the orthonormal basis.
+
+    Parameters
+    ----------
+    terms : list of (P, Q)
+        Rows of balls.
+    """
+    order = len(terms[0][0])
+    pairs = [(i, j) for i in range(order) for j in range(i + 1)]
+    root = balls.ball(2.0).sqrt()
+
+    def entry(i: int, j: int, k: int, n: int) -> Ball:
+        """<E_ij, P E_kn Q> in the unscaled basis."""
+        return sum(
+            P[i][k] * Q[n][j] + P[i][n] * Q[k][j] + P[j][k] * Q[n][i] + P[j][n] * Q[k][i]
+            for P, Q in terms
+        )
+
+    rows = []
+    for i, j in pairs:
+        # E_ii appears twice in the symmetrised sums.
+        left = root / 2 if i == j else balls.ball(1.0)
+        row = []
+        for k, n in pairs:
+            right = root / 2 if k == n else balls.ball(1.0)
+            row.append(left * right * entry(i, j, k, n))
+        rows.append(row)
+    return rows

@@ -9,6 +9,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.integrate
 import scipy.linalg
 
 from ..._check import Array
@@ -22,10 +23,13 @@ __all__ = ["find_eigenvectors", "find_ray"]
 LEAST_RATE = 1e-4
 
 #: Part of the slowest rate of attraction that the norm of the cone keeps.
-KEPT_RATE = 0.9
+KEPT_RATE = 0.5
 
 #: Steps of Newton's method for the ray.
 NEWTON_STEPS = 30
+
+#: Rescaled time for which a slow approach to a ray is followed, in units of its blow-up rate.
+FOLLOWED = 200.0
 
 #: A ray is that of the guess if it is this near, relative to its size.
 SAME_RAY = 0.2
@@ -57,31 +61,47 @@ class _Form:
         return np.stack([2.0 * self.image(x, e) for e in np.eye(x.size)], axis=1)
 
 
-def find_ray(parameters: Parameters, units: Array, guess: Array) -> Ray | None:
+def find_ray(parameters: Parameters, coordinates: Array, guess: Array) -> Ray | None:
     """Refine a direction to a ray F(X) = g X that attracts, with its functional and frame.
 
     Parameters
     ----------
     parameters : Parameters
-    units : (d,) array
-        Diagonal of the scaled coordinates, in which everything is returned.
+    coordinates : (d, d) array
+        Matrix T of the coordinates in which everything is returned.
     guess : (d, d) array
         Direction of the covariance near the blow-up, in the original coordinates.
     """
-    cross = np.multiply.outer(units, units)
-    heads = tuple((units[:, None] * V / units, B / cross) for V, B, _ in parameters.heads)
-    x = (guess * cross)[np.tril_indices(units.size)]
+    T = coordinates
+    inverse = np.linalg.inv(T)
+    heads = tuple((T @ V @ inverse, inverse.T @ B @ inverse) for V, B, _ in parameters.heads)
+    x = (T @ guess @ T.T)[np.tril_indices(len(T))]
     with np.errstate(all="ignore"):
         x = x / np.linalg.norm(x)
-        size = float(np.linalg.norm(_Form(heads, units.size).image(x, x)))
+        size = float(np.linalg.norm(_Form(heads, len(T)).image(x, x)))
         if not (np.all(np.isfinite(x)) and 0 < size < np.inf):
             return None
-        form = _Form(tuple((V / size, B) for V, B in heads), units.size)
+        form = _Form(tuple((V / size, B) for V, B in heads), len(T))
         try:
-            found = _refine(form, x)
-            return None if found is None else _frame(found, form.derivative(found))
+            return _attracting(form, x) or _attracting(form, _followed(form, x))
         except (np.linalg.LinAlgError, ValueError):  # of numbers beyond double precision
             return None
+
+
+def _attracting(form: _Form, x: Array) -> Ray | None:
+    found = _refine(form, x)
+    return None if found is None else _frame(found, form.derivative(found))
+
+
+def _followed(form: _Form, x: Array) -> Array:
+    """Direction after a long rescaled time without the linear part: a slow approach goes on."""
+
+    def rate(_: float, x: Array) -> Array:
+        image = form.image(x, x)
+        return np.asarray(image - x * (x @ image) / (x @ x))
+
+    path = scipy.integrate.solve_ivp(rate, (0.0, FOLLOWED), x, method="DOP853", rtol=1e-9)
+    return np.asarray(path.y[:, -1] / np.linalg.norm(path.y[:, -1]))
 
 
 def _refine(form: _Form, x: Array) -> Array | None:

@@ -11,6 +11,7 @@ from ..._check import Array
 from ...field import generator
 from ...gaussian import Gaussian, norm
 from ...parameters import Parameters
+from ...results.trajectory import Trajectory
 from ...simulation.run import simulate
 from ...status import Status
 
@@ -18,10 +19,14 @@ __all__ = ["Estimate", "estimate_blow_up"]
 
 #: Pieces of integration, each twice as long as the one before, and bound on all their steps.
 PIECES = 16
-MOST_STEPS = 5_000
+MOST_STEPS = 3_000
 
 #: The covariance is at rest when it changes, in one unit of its own time, by less than this.
 AT_REST = 1e-10
+
+#: Times at which a path is looked at, and log10 of the last (T - t)/T.
+SAMPLES = 40
+CLOSEST = -10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +39,22 @@ class Estimate:
         Blow-up time, inf if none was seen.
     reached : float
         Time up to which was integrated.
-    direction : (d, d) array or None
-        Covariance near the blow-up, divided by its trace.
+    times : (n,) array
+    factors : tuple of n (d, r) arrays
+        Some times in the last piece of the integration (it began at times[0]), ever denser near
+        the blow-up, and the factors there; empty without a blow-up.
     """
 
     time: float
     reached: float
-    direction: Array | None = None
+    times: Array
+    factors: tuple[Array, ...]
+
+    @property
+    def direction(self) -> Array:
+        """Covariance at the last time, divided by its trace, shape (d, d)."""
+        L = self.factors[-1] / norm(self.factors[-1])
+        return np.asarray(L @ L.T)
 
 
 def estimate_blow_up(
@@ -73,15 +87,22 @@ def estimate_blow_up(
             raise KeyboardInterrupt
         law, steps = path.final, steps + path.steps
         if path.status is Status.BLOW_UP:
-            L = law.factor / norm(law.factor)
-            return Estimate(clock + path.blow_up_time, clock + float(path.times[-1]), L @ L.T)
+            return _sampled(path, clock)
         clock += float(path.times[-1])
         if path.status is not Status.SUCCESS:
             break
         if _at_rest(still, law):
             break
         span = max(2.0 * span, 4.0 / _speed(still, law))
-    return Estimate(math.inf, clock)
+    return Estimate(math.inf, clock, np.zeros(0), ())
+
+
+def _sampled(path: Trajectory, clock: float) -> Estimate:
+    """What a path that blew up looks like, at times that are even in log(T - t)."""
+    end = path.blow_up_time
+    times = np.minimum(end * (1.0 - np.logspace(0.0, CLOSEST, SAMPLES)), path.times[-1])
+    factors = tuple(path.at(float(t)).factor for t in times)
+    return Estimate(clock + end, clock + float(path.times[-1]), clock + times, factors)
 
 
 def _at_rest(p: Parameters, law: Gaussian) -> bool:

@@ -24,12 +24,14 @@ __all__ = [
     "MOST_BITS",
     "MOST_ORDER",
     "MOST_STEPS",
+    "MOST_WORK",
     "Bracket",
     "Plan",
     "order_for",
     "replay",
     "start_tube",
     "to_floats",
+    "work",
 ]
 
 # FLINT has no stubs.
@@ -40,6 +42,9 @@ LARGEST_DIM = 8
 MOST_STEPS = 1500
 MOST_ORDER = 400
 MOST_BITS = 1024
+
+#: Most work, in multiplications of balls as :func:`work` counts them: some 20 seconds.
+MOST_WORK = 4e8
 
 
 @dataclass(frozen=True)
@@ -68,8 +73,8 @@ class Plan:
     ----------
     bits, order : int
         Precision, and order of the Taylor polynomials.
-    units : (d,) array
-        Positive diagonal of the scaled coordinates.
+    coordinates : (d, d) array
+        Matrix of the coordinates in which norms are taken.
     steps : (n,) array
         Lengths of the steps, meant exactly.
     ray : Ray, optional
@@ -78,7 +83,7 @@ class Plan:
 
     bits: int
     order: int
-    units: Array
+    coordinates: Array
     steps: Array = field(default_factory=lambda: np.zeros(0))
     ray: Ray | None = None
     eigenvectors: tuple[Eigenvector, ...] = ()
@@ -94,6 +99,11 @@ def order_for(bits: int) -> int:
     The cost is order²/q with q^order = 2^-bits, q the step relative to the radius of convergence.
     """
     return int(0.36 * bits) + 6
+
+
+def work(dim: int, order: int, steps: int) -> float:
+    """Multiplications of balls in so many steps."""
+    return float(steps) * order**2 * (dim + 1) ** 3
 
 
 def start_tube(flow: CovarianceFlow, factor: Array) -> Tube:
@@ -124,7 +134,7 @@ def replay(parameters: Parameters, factor: Array, plan: Plan) -> Bracket | None:
     plan : Plan
     """
     with balls.precision(plan.bits):
-        flow = CovarianceFlow(parameters, plan.units)
+        flow = CovarianceFlow(parameters, plan.coordinates)
         tube, time = start_tube(flow, factor), balls.ball(0.0)
         for step in plan.steps.tolist():
             moved = taylor.advance(flow, taylor.expand(flow, tube, plan.order), step)

@@ -12,17 +12,20 @@ import numpy as np
 from ..._check import Array
 from ...arithmetic import balls, taylor
 from ...parameters import Parameters
+from .coordinates import find_coordinates
 from .covariance import CovarianceFlow
 from .directions import find_eigenvectors, find_ray
 from .estimate import Estimate
 from .plan import (
     MOST_BITS,
     MOST_STEPS,
+    MOST_WORK,
     Bracket,
     Plan,
     order_for,
     start_tube,
     to_floats,
+    work,
 )
 
 __all__ = ["TARGET", "draft", "pursue"]
@@ -43,10 +46,7 @@ SPARE_BITS = 8
 #: Steps between two tries of the bounds, and tries without a narrower bracket before giving up
 #: (first with none, then with one; T - t falls by a factor 10 in about three tries).
 STRIDE = 4
-PATIENCE = (50, 12)
-
-#: Units of coordinates differ by this factor at most.
-SPREAD = 2.0**20
+PATIENCE = (150, 12)
 
 
 def draft(parameters: Parameters, factor: Array, seen: Estimate) -> Plan:
@@ -57,23 +57,13 @@ def draft(parameters: Parameters, factor: Array, seen: Estimate) -> Plan:
     parameters : Parameters
     factor : (d, r) array
     seen : Estimate
-        Its direction is that of the covariance near the blow-up.
+        Integration in floats that saw a blow-up.
     """
-    guess = np.eye(parameters.dim) if seen.direction is None else seen.direction
-    units = _units(factor, guess)
-    ray = find_ray(parameters, units, guess)
+    guess = seen.direction
+    T = find_coordinates(parameters, seen)
+    ray = find_ray(parameters, T, guess)
     eigenvectors = find_eigenvectors(parameters, guess)
-    return Plan(FIRST_BITS, order_for(FIRST_BITS), units, np.zeros(0), ray, eigenvectors)
-
-
-def _units(factor: Array, guess: Array) -> Array:
-    """Powers of two that bring start and end of the covariance to entries of about one size."""
-    first = np.linalg.norm(factor, axis=1)
-    last = np.sqrt(np.maximum(np.diag(guess), 0.0))
-    tops = [float(np.max(x)) for x in (first, last)]
-    sizes = np.maximum(*(x / (top or 1.0) for x, top in zip((first, last), tops, strict=True)))
-    sizes = np.maximum(sizes, 1.0 / SPREAD)
-    return np.asarray(2.0 ** -np.round(np.log2(sizes) + math.log2(tops[0] or 1.0)))
+    return Plan(FIRST_BITS, order_for(FIRST_BITS), T, np.zeros(0), ray, eigenvectors)
 
 
 def pursue(
@@ -98,15 +88,16 @@ def pursue(
     progress : callable
         Called with the part done, in [0, 1].
     """
-    bits = FIRST_BITS
-    best = None
+    bits, best, left = FIRST_BITS, None, MOST_WORK
     while bits <= MOST_BITS:
         trial = replace(plan, bits=bits, order=order_for(bits))
-        found, exact_enough = _attempt(parameters, factor, trial, estimate, progress)
+        most = min(MOST_STEPS, int(left / work(parameters.dim, trial.order, 1)))
+        found, steps, exact_enough = _attempt(parameters, factor, trial, most, estimate, progress)
+        left -= work(parameters.dim, trial.order, steps)
         if found is not None and _better(found[1], best):
             best = found
-        if exact_enough:
-            break
+        if exact_enough or (plan.ray is None and not plan.eigenvectors):
+            break  # without a bound at the end, more bits prove nothing but a longer existence
         bits *= 2
     return best
 
@@ -115,22 +106,23 @@ def _attempt(
     parameters: Parameters,
     factor: Array,
     plan: Plan,
+    most: int,
     estimate: float,
     progress: Callable[[float], None],
-) -> tuple[tuple[Plan, Bracket] | None, bool]:
-    """Best plan at one precision, and whether more bits would not help."""
+) -> tuple[tuple[Plan, Bracket] | None, int, bool]:
+    """Best plan at one precision, the steps it took, and whether more bits would not help."""
     best: tuple[Plan, Bracket] | None = None
     with balls.precision(plan.bits):
-        flow = CovarianceFlow(parameters, plan.units)
+        flow = CovarianceFlow(parameters, plan.coordinates)
         restart = plan.restart(parameters, flow)
         tube, time, steps = start_tube(flow, factor), balls.ball(0.0), list[float]()
         idle = 0
-        while len(steps) < MOST_STEPS and idle < PATIENCE[best is not None and best[1].proved]:
+        while len(steps) < most and idle < PATIENCE[best is not None and best[1].proved]:
             expansion = taylor.expand(flow, tube, plan.order)
             step = taylor.step_size(expansion, plan.bits - SPARE_BITS)
             moved = taylor.advance(flow, expansion, step) if 0 < step < math.inf else None
             if moved is None or not moved.error < WORST_ERROR * taylor.norm(moved.centre):
-                return best, False
+                return best, len(steps), False
             tube, time = moved, time + balls.ball(step)
             steps.append(step)
             if len(steps) % STRIDE or balls.below(time) < 0.5 * estimate:
@@ -143,7 +135,7 @@ def _attempt(
                 best = replace(plan, steps=np.array(steps)), bracket
             if bracket.width <= TARGET:
                 break
-    return best, True
+    return best, len(steps), True
 
 
 def _better(bracket: Bracket, best: tuple[Plan, Bracket] | None) -> bool:

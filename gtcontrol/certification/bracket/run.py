@@ -99,7 +99,7 @@ def blow_up(
         return BlowUp(BlowUpStatus.NEVER, lower, lower, lower, proved=True, reason=reason)
     progress(0.1, "integrating")
     seen = estimate_blow_up(inner, factor, horizon)
-    if seen.direction is None:
+    if seen.time == math.inf:
         reason = f"integration in double precision saw no blow-up up to t = {seen.reached:.6g}"
         return BlowUp(BlowUpStatus.UNDECIDED, lower, math.inf, math.inf, False, reason)
     if not precise or not exact:
@@ -139,7 +139,7 @@ def _bound_from_below(parameters: Parameters, factor: Array) -> float:
     if not factor.shape[1] and not (parameters.noise is not None and np.any(parameters.noise)):
         return math.inf
     with balls.precision(BITS):
-        flow = CovarianceFlow(parameters, np.ones(parameters.dim))
+        flow = CovarianceFlow(parameters, np.eye(parameters.dim))
         time = time_from_below(flow, flow.covariance(factor))
         return math.inf if time is None else max(0.0, balls.below(time))
 

@@ -18,7 +18,18 @@ from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
-from ..bracket.plan import LARGEST_DIM, MOST_BITS, MOST_ORDER, MOST_STEPS, Bracket, Plan, replay
+from ..bracket.covariance import SingularCoordinates
+from ..bracket.plan import (
+    LARGEST_DIM,
+    MOST_BITS,
+    MOST_ORDER,
+    MOST_STEPS,
+    MOST_WORK,
+    Bracket,
+    Plan,
+    replay,
+    work,
+)
 from ..bracket.reduction import reduced
 from ..bracket.restart import Eigenvector, Ray
 from .base import Refuted, Rule, Scope, Statement, matrix, number
@@ -28,7 +39,7 @@ __all__ = ["BlowUpBracketRule", "claim_of"]
 
 def claim_of(plan: Plan, bracket: Bracket) -> Claim:
     """Claim that a bracket is proved by the replay of a plan."""
-    arrays = {"units": plan.units, "steps": plan.steps}
+    arrays = {"coordinates": plan.coordinates, "steps": plan.steps}
     if plan.ray is not None:
         ray = plan.ray
         arrays |= {"ray": ray.ray, "functional": ray.functional, "frame": ray.frame}
@@ -58,7 +69,10 @@ class BlowUpBracketRule(Rule):
         if not 0 <= lower <= upper < math.inf:
             raise Refuted(f"the bracket [{lower!r}, {upper!r}] is not an interval of times")
         parameters, factor = reduced(problem.parameters, problem.start.factor)
-        found = replay(parameters, factor, _read(parameters, claim))
+        try:
+            found = replay(parameters, factor, _read(parameters, claim))
+        except SingularCoordinates as error:
+            raise Refuted(str(error)) from None
         if found is None:
             raise Refuted("the balls of the integration grow until nothing is enclosed")
         if not found.proved:
@@ -85,9 +99,9 @@ def _read(parameters: Parameters, claim: Claim) -> Plan:
         raise Refuted(f"balls are integrated up to dimension {LARGEST_DIM}, not {d}")
     bits, order = _whole(claim, "bits", 53, MOST_BITS), _whole(claim, "order", 2, MOST_ORDER)
     count = _whole(claim, "eigenvectors", 0, d)
-    units, steps = matrix(claim, "units", d), _steps(claim)
-    if not bool(np.all(units > 0)):
-        raise Refuted("the units of the coordinates are not positive")
+    coordinates, steps = matrix(claim, "coordinates", d, d), _steps(claim)
+    if work(d, order, len(steps)) > MOST_WORK:
+        raise Refuted("the steps of the claim are more work than a check is given")
     size = d * (d + 1) // 2
     ray = None
     if "ray" in claim.arrays:
@@ -102,7 +116,7 @@ def _read(parameters: Parameters, claim: Claim) -> Plan:
         )
         for i in range(count)
     )
-    return Plan(bits, order, units, steps, ray, eigenvectors)
+    return Plan(bits, order, coordinates, steps, ray, eigenvectors)
 
 
 def _whole(claim: Claim, name: str, low: int, high: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from ...problem.definitions import CertificationProblem
@@ -24,7 +25,7 @@ def find(problem: CertificationProblem) -> Iterator[Claim]:
     if parameters.dim > LARGEST_DIM:
         return
     seen = estimate_blow_up(parameters, factor)
-    if seen.direction is None:
+    if seen.time == math.inf:
         return
     found = pursue(parameters, factor, draft(parameters, factor, seen), seen.time)
     if found is not None and found[1].proved:
