@@ -13,8 +13,19 @@ from ...arithmetic import balls
 from ...errors import InvalidShape
 from ...gaussian import Gaussian
 from ...parameters import Parameters
+from ...problem.definitions import CertificationProblem
 from ...progress import Progress, silent
 from ...results.blow_up import BlowUp, BlowUpStatus
+from ...riccati.crossing import locate
+from ...riccati.noise import locate_with_noise
+from ...riccati.status import CrossingStatus
+from ...riccati.system import System
+from ...riccati.terms import scalar_values
+from ...status import Verdict
+from ..conclusion import settle
+from ..rules import rule
+from ..rules.base import Scope
+from ..search import regimes
 from .covariance import CovarianceFlow
 from .estimate import Estimate, estimate_blow_up
 from .plan import LARGEST_DIM, Bracket
@@ -29,6 +40,14 @@ BITS = 128
 
 #: Relative width below which the middle of a bracket is better than the integration in floats.
 NARROW = 1e-10
+
+
+_STATUS = {
+    CrossingStatus.BLOWS_UP: BlowUpStatus.BLOWS_UP,
+    CrossingStatus.NEVER: BlowUpStatus.NEVER,
+    CrossingStatus.TANGENT: BlowUpStatus.MARGINAL,
+    CrossingStatus.NOT_BEFORE: BlowUpStatus.UNDECIDED,
+}
 
 
 @single_threaded
@@ -92,6 +111,9 @@ def blow_up(
     if horizon is not None:
         horizon = _check.number("horizon", horizon, low=0.0, strict=True)
     inner, factor = reduced(parameters, start.factor)
+    crossing = _closed_form(inner, factor)
+    if crossing is not None and (crossing.proved or crossing.status is BlowUpStatus.MARGINAL):
+        return crossing
     exact = inner.dim <= LARGEST_DIM
     lower = _bound_from_below(inner, factor) if exact else _no_attention(inner)
     if lower == math.inf:
@@ -100,14 +122,18 @@ def blow_up(
     progress(0.1, "integrating")
     seen = estimate_blow_up(inner, factor, horizon)
     if seen.time == math.inf:
+        known = _theorem(inner, factor, never=True)
         reason = f"integration in double precision saw no blow-up up to t = {seen.reached:.6g}"
-        return BlowUp(BlowUpStatus.UNDECIDED, lower, math.inf, math.inf, False, reason)
+        return known or BlowUp(
+            BlowUpStatus.UNDECIDED, lower, math.inf, math.inf, proved=False, reason=reason
+        )
     if not precise or not exact:
         reason = f"integration in balls is limited to dimension {LARGEST_DIM}"
         if exact:
             reason = "a proof was not asked for"
         return BlowUp(BlowUpStatus.BLOWS_UP, lower, math.inf, seen.time, False, reason)
-    return _bracket(inner, factor, seen, lower, progress)
+    found = _bracket(inner, factor, seen, lower, progress)
+    return found if found.proved else _theorem(inner, factor, never=False) or found
 
 
 def _bracket(
@@ -132,6 +158,44 @@ def _bracket(
         reason = "balls could not enclose the covariance up to the blow-up"
     lower = max(lower, bracket.lower)
     return BlowUp(BlowUpStatus.BLOWS_UP, lower, math.inf, seen.time, False, reason)
+
+
+def _closed_form(parameters: Parameters, factor: Array) -> BlowUp | None:
+    """Answer of the closed form if all value matrices are multiples of the identity."""
+    heads = parameters.heads
+    if scalar_values(heads) is None:
+        return None
+    system, noise = System(parameters.A, heads), parameters.noise
+    if noise is None or not np.any(noise):
+        crossing = locate(system, factor)
+    else:
+        crossing = locate_with_noise(system, factor, noise)
+    return BlowUp(
+        _STATUS[crossing.status],
+        crossing.lower,
+        crossing.upper,
+        crossing.estimate,
+        crossing.proved and crossing.status is not CrossingStatus.NOT_BEFORE,
+        "closed form of the covariance, as every V is a multiple of the identity",
+    )
+
+
+def _theorem(parameters: Parameters, factor: Array, *, never: bool) -> BlowUp | None:
+    """What the tests of order d prove: that there is no blow-up, or bounds on its time."""
+    law = Gaussian.trusted(np.zeros(parameters.dim), factor)
+    problem = CertificationProblem((parameters,), law)
+    for claim in regimes.find(problem):
+        said = rule(claim.rule).state(problem, claim)
+        wanted = (Verdict.BOUNDED, Verdict.CONVERGES) if never else (Verdict.BLOWS_UP,)
+        if said.scope is Scope.SOME_STARTS or said.verdict not in wanted:
+            continue
+        if never and settle(problem, claim).proved:
+            top = math.inf
+            return BlowUp(BlowUpStatus.NEVER, top, top, top, proved=True, reason=said.text)
+        if said.upper < math.inf and settle(problem, claim).proved:
+            middle = 0.5 * said.lower + 0.5 * said.upper
+            return BlowUp(BlowUpStatus.BLOWS_UP, said.lower, said.upper, middle, True, said.text)
+    return None
 
 
 def _bound_from_below(parameters: Parameters, factor: Array) -> float:
