@@ -1,8 +1,8 @@
 """Coordinates in which errors grow little along a path: what balls gain, precision need not give.
 
 The error bound of a Taylor step grows with the logarithmic norm of the linearised equation, and
-with the size of the covariance relative to that of the form.  Both depend on the coordinates, and
-so does nothing else.
+with the size of the covariance relative to that of the form.  Both depend on the coordinates; what
+is bounded does not.
 """
 
 from __future__ import annotations
@@ -30,18 +30,21 @@ def find_coordinates(parameters: Parameters, seen: Estimate) -> Array:
     )
     average = average / max(float(np.trace(average)), 1e-300)
     unit = scales[scales > 0][0] if np.any(scales > 0) else 1.0
-    candidates = [np.eye(parameters.dim) / unit]
-    values, vectors = np.linalg.eigh(average)
-    for floor in FLOORS:
-        stretch = np.sqrt(np.maximum(values, 0.0) + floor)
-        candidates.append((vectors / stretch).T / unit)
-        candidates.append(np.diag(1.0 / np.sqrt(np.diag(average) + floor)) / unit)
+    sizes = np.sqrt(np.diag(average))
+    candidates = []
+    for stretched in (np.ones_like(sizes), np.where(sizes > 0, sizes, 1.0)):
+        scale = np.diag(1.0 / stretched)
+        candidates.append(scale / unit)
+        values, vectors = np.linalg.eigh(scale @ average @ scale)
+        for floor in FLOORS:
+            stretch = np.sqrt(np.maximum(values, 0.0) + floor)
+            candidates.append((vectors / stretch).T @ scale / unit)
     growth = [_growth(parameters, T, seen) for T in candidates]
     return candidates[int(np.argmin(growth))]
 
 
 def _growth(parameters: Parameters, T: Array, seen: Estimate) -> float:
-    """Integral over the path of the logarithmic norm, plus a little of the size of the form."""
+    """Integral of the logarithmic norm over the path, inf if it is beyond floats."""
     inverse = np.linalg.inv(T)
     heads = [(T @ V @ inverse, inverse.T @ B @ inverse) for V, B, _ in parameters.heads]
     A = T @ parameters.A @ inverse
@@ -50,9 +53,8 @@ def _growth(parameters: Parameters, T: Array, seen: Estimate) -> float:
         S = (T @ L) @ (T @ L).T
         M = A + sum((V @ S @ B for V, B in heads), np.zeros_like(A))
         rates.append(_logarithmic_norm(M, [(V, B @ S) for V, B in heads]))
-    rates_ = np.array(rates)
     with np.errstate(all="ignore"):
-        total = float(np.sum(0.5 * (rates_[1:] + rates_[:-1]) * np.diff(seen.times)))
+        total = float(np.trapezoid(rates, seen.times))
     return total if np.isfinite(total) else np.inf
 
 

@@ -18,7 +18,7 @@ from ...status import Status
 __all__ = ["Estimate", "estimate_blow_up"]
 
 #: Pieces of integration, each twice as long as the one before, and bound on all their steps.
-PIECES = 16
+PIECES = 120
 MOST_STEPS = 3_000
 
 #: The covariance is at rest when it changes, in one unit of its own time, by less than this.

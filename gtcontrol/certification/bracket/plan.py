@@ -43,8 +43,8 @@ MOST_STEPS = 1500
 MOST_ORDER = 400
 MOST_BITS = 1024
 
-#: Most work, in multiplications of balls as :func:`work` counts them: some 20 seconds.
-MOST_WORK = 4e8
+#: Most work, in multiplications of balls as :func:`work` counts them: some 10 seconds.
+MOST_WORK = 2e8
 
 
 @dataclass(frozen=True)

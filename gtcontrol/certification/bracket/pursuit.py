@@ -36,6 +36,9 @@ Ball = Any
 #: Relative width at which a bracket is narrow enough: a few floats.
 TARGET = 1e-15
 
+#: Relative width below which no more bits are spent.
+NARROW = 1e-12
+
 #: Bits that are tried first, and the relative error beyond which twice as many are taken.
 FIRST_BITS = 128
 WORST_ERROR = 2.0**-50
@@ -96,6 +99,8 @@ def pursue(
         left -= work(parameters.dim, trial.order, steps)
         if found is not None and _better(found[1], best):
             best = found
+        if best is not None and best[1].width <= NARROW:
+            break
         if exact_enough or (plan.ray is None and not plan.eigenvectors):
             break  # without a bound at the end, more bits prove nothing but a longer existence
         bits *= 2

@@ -88,14 +88,15 @@ class Cone:
     def _invariant(self, radius: Ball, y: Ball) -> bool:
         """Whether no solution leaves the cone of this radius once w(S) >= y in it."""
         rest, square, cube, l0, l1, l2, q1 = self.inward
-        flux = -balls.ball(self.attraction) * radius + rest + square * radius**2 + cube * radius**3
-        flux = flux + (l0 + l1 * radius + l2 * radius**2) / y
-        return bool(flux + (q1 + abs(self.noise) * radius) / y**2 < 0)
+        flux = -balls.ball(self.attraction) * radius + rest
+        flux = flux + (square + cube * radius) * radius * radius
+        flux = flux + (l0 + l1 * radius + l2 * radius * radius) / y
+        return bool(flux + (q1 + abs(self.noise) * radius) / (y * y) < 0)
 
     def _times(self, radius: Ball, y: Ball) -> tuple[Ball, Ball] | None:
         w0, w1, w2 = self.forms
         a0, a1 = self.drifts
-        spread, tilt = w1 * radius + w2 * radius**2, a1 * radius
+        spread, tilt = w1 * radius + w2 * radius * radius, a1 * radius
         gain, loss = self.noise.max(balls.ball(0.0)) / y, self.noise.min(balls.ball(0.0)) / y
         late = riccati_time(w0 - spread, a0 - tilt + loss, y)
         # Between the two Riccati equations y' lies only while y grows, which `late` proves.

@@ -50,8 +50,9 @@ class Spectral:
         u = y + self.gamma[0] / 2
         if not u > 0:
             return None
-        k = (self.kappa * self.omega - self.gamma[1] ** 2) / 4 - self.omega * self.noise / 2
-        ratio = k / u**2
+        # Squares are products: FLINT's power of a ball around zero is not finite.
+        square = self.kappa * self.omega - self.gamma[1] * self.gamma[1]
+        ratio = (square / 4 - self.omega * self.noise / 2) / (u * u)
         return self.omega / (2 * u) * artanh_quotient(ratio) if ratio < 1 else None
 
 
@@ -146,5 +147,5 @@ def time_from_below(flow: CovarianceFlow, covariance: Balls) -> Ball | None:
     # While y is below sqrt(tr Q/c), it grows no faster than there; above, tr Q <= y sqrt(c tr Q).
     source = flow.noise.trace()
     level, growth = (source / c).sqrt().max(y), growth.max(zero)
-    before = (level - y).max(zero) / (source + growth * level + c * level**2)
+    before = (level - y).max(zero) / (source + growth * level + c * level * level)
     return before + (riccati_time(c, growth + source / level, level) or zero)
