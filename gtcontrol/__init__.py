@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .certification.bracket.run import blow_up as blow_up
-    from .certification.equilibria.run import equilibria as equilibria
     from .certification.design.run import design as design
+    from .certification.equilibria.run import equilibria as equilibria
     from .certification.run import certify as certify
     from .certification.verification import Verification as Verification, verify as verify
     from .errors import GtcontrolError as GtcontrolError
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from .results.blow_up import BlowUp as BlowUp
     from .results.certificate import Certificate as Certificate
     from .results.claims import Claim as Claim
-    from .results.equilibria import Equilibrium as Equilibrium
     from .results.design import Design as Design
+    from .results.equilibria import Equilibrium as Equilibrium
     from .results.reachability import Reachability as Reachability
     from .results.steering import Steering as Steering
     from .results.storage import load as load

@@ -21,12 +21,12 @@ __all__ = [
     "ball",
     "balls",
     "below",
+    "beside",
     "block",
+    "column",
     "columns",
     "diagonal",
     "exponential",
-    "beside",
-    "column",
     "from_fractions",
     "half_pi",
     "identity",
@@ -39,9 +39,9 @@ __all__ = [
     "radius",
     "root",
     "stacked",
+    "table",
     "turn",
     "zeros",
-    "table",
 ]
 
 # FLINT has no stubs.

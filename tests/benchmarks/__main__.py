@@ -27,16 +27,13 @@ SECTIONS = {
     ),
     "embedding": ("Energy of A and b, large dimension", energy.measure_embedding, 2, 1),
     "blow-up": ("Blow-up", simulation.measure_blow_up, simulation.DEFAULT_COUNT, 10),
-<<<<<<< HEAD
     "campaign": ("Certificates against integration", campaign.measure, campaign.DEFAULT_COUNT, 60),
-=======
     "certificates": (
         "Quadratic certificates",
         certificates.measure,
         certificates.DEFAULT_COUNT,
         12,
     ),
->>>>>>> ad3a988 (Benchmark of quadratic certificates)
     "import": ("Import", simulation.measure_import, simulation.IMPORTS, 3),
 }
 
