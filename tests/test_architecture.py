@@ -332,7 +332,7 @@ def test_public_names_are_listed_and_exist():
 
 # -- docstrings of the public names ----------------------------------------------------------
 
-PUBLIC = sorted(set(gt.__all__) - {"__version__", "GtcontrolError", "Status"})
+PUBLIC = sorted(set(gt.__all__) - {"__version__", "GtcontrolError", "Status", "Verdict"})
 
 SHAPE = re.compile(r"\((?:[\w./ +,]|, )*\)")
 

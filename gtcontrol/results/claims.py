@@ -23,7 +23,7 @@ class Claim:
         numerical evidence.
     numbers : mapping from str to float
         Scalars of the claim; each float is meant exactly.
-    arrays : mapping from str to array
+    arrays : mapping from str to array (n,) or (m, n)
         Matrices and vectors of the claim, real float64; each entry is meant exactly.
     note : str
         Why it could not be proved, or another remark; empty if there is none.
