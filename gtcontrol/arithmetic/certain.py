@@ -105,18 +105,22 @@ class _Small(Certain):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
         return self.value.nrows(), self.value.ncols()
 
     @property
     def T(self) -> _Small:  # noqa: N802
+        """Transpose."""
         return _Small(self.value.transpose())
 
     @property
     def middle(self) -> Array:
+        """Midpoints of the entries as floats, shape (rows, columns)."""
         return balls.middle(self.value)
 
     @property
     def vanishes(self) -> bool:
+        """Whether every entry is exactly zero."""
         return all(bool(x == 0) for x in self.value.entries())
 
     def __add__(self, other: _Small) -> _Small:
@@ -126,21 +130,26 @@ class _Small(Certain):
         return _Small(self.value * other.value)
 
     def times(self, factor: Ball) -> _Small:
+        """Multiply by a ball."""
         return _Small(self.value * factor)
 
     def entry(self, row: int, column: int) -> Ball:
+        """One entry as a ball."""
         return self.value[row, column]
 
     def solve(self, right: _Small) -> _Small | None:
+        """Product of the inverse with `right`, or None if the matrix may be singular."""
         try:
             return _Small(self.value.solve(right.value))
         except ZeroDivisionError:
             return None
 
     def positive_definite(self) -> bool:
+        """Whether the matrix, which must be symmetric, is proved to be positive definite."""
         return balls.positive_definite(self.value)
 
     def stacked(self, rows: list[list[_Small]]) -> _Small:
+        """Matrix of the same kind from blocks."""
         made: list[list[Ball]] = []
         for blocks in rows:
             tables = [b.value.tolist() for b in blocks]
@@ -156,19 +165,23 @@ class _Large(Certain):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
         rows, columns = self.value.middle.shape
         return rows, columns
 
     @property
     def T(self) -> _Large:  # noqa: N802
+        """Transpose."""
         return _Large(self.value.T)
 
     @property
     def middle(self) -> Array:
+        """Midpoints of the entries as floats, shape (rows, columns)."""
         return self.value.middle
 
     @property
     def vanishes(self) -> bool:
+        """Whether every entry is exactly zero."""
         return not (np.any(self.value.middle) or np.any(self.value.radius > 8 * TINY))
 
     def __add__(self, other: _Large) -> _Large:
@@ -178,6 +191,7 @@ class _Large(Certain):
         return _Large(self.value @ other.value)
 
     def times(self, factor: Ball) -> _Large:
+        """Multiply by a ball."""
         middle = float(factor.mid())
         spread = balls.above(abs(factor - middle))
         made = self.value.scaled(middle)
@@ -187,9 +201,11 @@ class _Large(Certain):
         return _Large(Enclosure(made.middle, UP * (made.radius + UP * spread * size)))
 
     def entry(self, row: int, column: int) -> Ball:
+        """One entry as a ball."""
         return arb(float(self.value.middle[row, column]), float(self.value.radius[row, column]))
 
     def solve(self, right: _Large) -> _Large | None:
+        """Product of the inverse with `right`, or None if the matrix may be singular."""
         try:
             inverse = np.asarray(np.linalg.inv(self.value.middle), dtype=np.float64)
         except np.linalg.LinAlgError:
@@ -208,6 +224,7 @@ class _Large(Certain):
         return _Large(Enclosure(answer, np.broadcast_to(UP * size * worst, answer.shape)))
 
     def positive_definite(self) -> bool:
+        """Whether the matrix, which must be symmetric, is proved to be positive definite."""
         # Powers of two bring the diagonal near one without rounding, so that badly scaled
         # coordinates do not spoil the margin of the test.
         diagonal = np.diag(self.value.middle)
@@ -221,6 +238,7 @@ class _Large(Certain):
         return floats.positive_definite(scaled)
 
     def stacked(self, rows: list[list[_Large]]) -> _Large:
+        """Matrix of the same kind from blocks."""
         middle = np.block([[b.value.middle for b in row] for row in rows])
         return _Large(Enclosure(middle, np.block([[b.value.radius for b in row] for row in rows])))
 

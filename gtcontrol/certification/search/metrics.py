@@ -251,6 +251,8 @@ def _bounds(
     else:
         growth = max(float(eigh(x, W, eigvals_only=True)[-1]) for x in products)
         growth += MARGIN * max(float(np.max(np.abs(p.A))) for p in problem.vertices)
+        # The relative error of these eigenvalues grows with the condition of W.
+        growth += 1e-13 * float(np.linalg.cond(W)) * abs(growth)
     floor = float(np.linalg.eigvalsh(W)[0]) * (1 - MARGIN)
     force = max(
         (float(np.sum(W * p.noise)) for p in problem.vertices if p.noise is not None), default=0.0
