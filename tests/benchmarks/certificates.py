@@ -194,7 +194,7 @@ def _times(dims: tuple[int, ...]) -> list[Figure]:
     made = []
     for n in dims:
         rng = np.random.default_rng(n)
-        V, B = _skewed(0.5)(rng, n)
+        V, B = _skewed(0.3)(rng, n)
         parameters = gt.Parameters(A=rng.standard_normal((n, n)), V=V, B=B)
         asked = CertificationProblem((parameters,))
         claim, solved = timed(partial(next, find(asked, largest=10), None))

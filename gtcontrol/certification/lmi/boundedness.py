@@ -28,6 +28,9 @@ IMPROVEMENTS = 6
 #: Largest dimension in which every beginning is followed; beyond, a smaller program guides.
 FEW = 4
 
+#: Largest dimension in which the smaller program, too, is solved more than twice.
+MEDIUM = 6
+
 #: Gain below which an improvement ends the search.
 LEAST_GAIN = 1e-4
 
@@ -120,11 +123,13 @@ def _bound(setting: Setting, linear: float, *, damped: bool, single: bool) -> Cl
             slack=slack,
         )
 
-    full, balances, improvements = model(slack=True), STARTS, IMPROVEMENTS
+    full, improvements = model(slack=True), IMPROVEMENTS
+    balances: tuple[float, ...] = STARTS
     if setting.order > FEW:
-        guide = _guide(model(slack=False))
+        guide = _guide(model(slack=False), IMPROVEMENTS if setting.order <= MEDIUM else 1)
         balances, improvements = (guide or 1.0,), 0 if guide else 1
-    for margin in MARGINS:
+    # In large dimension a second failure is the last: more margin seldom helps, and costs minutes.
+    for margin in MARGINS if setting.order <= MEDIUM else MARGINS[:2]:
         best: Claim | None = None
         points = 0
         for balance in balances:
@@ -142,12 +147,10 @@ def _bound(setting: Setting, linear: float, *, damped: bool, single: bool) -> Cl
     return None
 
 
-def _guide(model: JointModel) -> float | None:
+def _guide(model: JointModel, improvements: int) -> float | None:
     """Balance at which a smaller program without slack has the least bound, if it has any."""
-    point = None
-    for point in _descent(model, 1.0, MARGINS[0], IMPROVEMENTS):
-        pass
-    return None if point is None or point.quadratic == 0 else _balance(point)
+    points = list(_descent(model, 1.0, MARGINS[0], improvements))
+    return _balance(points[-1]) if points and points[-1].quadratic != 0 else None
 
 
 def _descent(
