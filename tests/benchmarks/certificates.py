@@ -10,6 +10,8 @@ import numpy as np
 
 import gtcontrol as gt
 from gtcontrol.certification.rules import RULES
+from gtcontrol.certification.rules.base import Scope
+from gtcontrol.certification.search import regimes
 from gtcontrol.certification.search.quadratic_lmi import find, lower_bounds, upper_bounds
 from gtcontrol.problem.definitions import CertificationProblem
 from gtcontrol.results.claims import Claim
@@ -134,8 +136,9 @@ def _ultimate_bounds() -> list[Figure]:
         limit = max(_late_traces(parameters, rng))
         if not 1e-3 < limit < np.inf:  # all of them decay, or one blows up
             continue
-        claims = _proved(CertificationProblem((parameters,)))
-        bound = min((c.numbers.get("bound", np.inf) for c in claims), default=np.inf)
+        asked = CertificationProblem((parameters,))
+        claims = _checked(asked, [*find(asked), *regimes.find(asked)])
+        bound = min((RULES[c.rule].state(asked, c).bound for c in claims), default=np.inf)
         ratios.append(bound / limit)
     median = statistics.median(ratios)
     text = f"median {median:.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
@@ -168,8 +171,13 @@ def _blow_up_times() -> list[Figure]:
         run = gt.simulate(start, parameters, 1e3, rtol=1e-9)
         asked = CertificationProblem((parameters,), start)
         T = run.blow_up_time
-        above += [c.numbers["upper"] / T for c in _checked(asked, upper_bounds(asked))]
-        below += [c.numbers["lower"] / T for c in _checked(asked, lower_bounds(asked))]
+        claims = [*upper_bounds(asked), *lower_bounds(asked), *regimes.find(asked)]
+        said = [RULES[c.rule].state(asked, c) for c in _checked(asked, claims)]
+        here = [s for s in said if s.scope is not Scope.SOME_STARTS]
+        best = min((s.upper for s in here), default=np.inf)
+        if best < np.inf:
+            above.append(best / T)
+        below.append(max((s.lower for s in here), default=0.0) / T)
     right = all(r >= 1 - 1e-9 for r in above) and all(r <= 1 + 1e-9 for r in below)
     found = len(above)
     text = f"median {statistics.median(above):.2f} (to {max(above):.2f})" if above else "none"

@@ -28,7 +28,7 @@ IMPROVEMENTS = 6
 #: Largest dimension in which every beginning is followed; beyond, a smaller program guides.
 FEW = 4
 
-#: Largest dimension in which the smaller program, too, is solved more than twice.
+#: Largest dimension in which the smaller program is solved more than once.
 MEDIUM = 6
 
 #: Gain below which an improvement ends the search.
@@ -126,7 +126,7 @@ def _bound(setting: Setting, linear: float, *, damped: bool, single: bool) -> Cl
     full, improvements = model(slack=True), IMPROVEMENTS
     balances: tuple[float, ...] = STARTS
     if setting.order > FEW:
-        guide = _guide(model(slack=False), IMPROVEMENTS if setting.order <= MEDIUM else 1)
+        guide = _guide(model(slack=False), IMPROVEMENTS if setting.order <= MEDIUM else 0)
         balances, improvements = (guide or 1.0,), 0 if guide else 1
     # In large dimension a second failure is the last: more margin seldom helps, and costs minutes.
     for margin in MARGINS if setting.order <= MEDIUM else MARGINS[:2]:
