@@ -128,26 +128,38 @@ def _blow_up(proved: Sequence[Statement]) -> tuple[float, float]:
 
 
 def _besides(said: Sequence[tuple[Claim, Statement]]) -> list[str]:
-    """What other claims add to the first one; of each verdict the strongest."""
+    """What other claims add to the first one: the strongest of each verdict, all equilibria."""
     first, main = said[0]
     added: list[str] = []
-    shown = {main.verdict}
+    shown = [(first, main)]
     for claim, s in said[1:]:
-        evidence = claim.rule == IntegrationRule.name and main.verdict is Verdict.BOUNDED
-        if (s.verdict in shown and not evidence) or not _adds(main, s):
-            continue
-        label = "Proved: " if claim.proved else "Numerically: "
-        added.append(s.text if claim.proved == first.proved else label + s.text)
-        shown.add(s.verdict)
+        if _adds(main, s, claim) and not any(_repeats(claim, s, *other) for other in shown):
+            label = "Proved: " if claim.proved else "Numerically: "
+            added.append(s.text if claim.proved == first.proved else label + s.text)
+            shown.append((claim, s))
     return added
 
 
-def _adds(main: Statement, other: Statement) -> bool:
+def _adds(main: Statement, other: Statement, claim: Claim) -> bool:
     """Whether another statement tells something that the main one leaves open."""
     if main.verdict in (Verdict.BLOWS_UP, Verdict.CONVERGES):
         return False
     if main.verdict is Verdict.BOUNDED:
-        return other.verdict not in (Verdict.UNDECIDED, Verdict.BLOW_UP_DATA_EXIST)
+        if other.verdict is Verdict.UNDECIDED:  # such as an equilibrium that repels
+            return claim.proved and other.scope is Scope.SOME_STARTS
+        return other.verdict is not Verdict.BLOW_UP_DATA_EXIST
     if main.verdict in _PART:
         return other.verdict in (*_PART, Verdict.UNDECIDED)
     return other.verdict in _PART or other.verdict is Verdict.UNDECIDED
+
+
+def _repeats(claim: Claim, s: Statement, other: Claim, t: Statement) -> bool:
+    """Whether a statement has nothing to add to another one that is shown."""
+    if s.verdict is not t.verdict or (claim.rule == IntegrationRule.name) != (
+        other.rule == IntegrationRule.name
+    ):
+        return False
+    place, there = claim.arrays.get("frame"), other.arrays.get("frame")
+    if s.verdict is not Verdict.LOCALLY_STABLE or place is None or there is None:
+        return True
+    return place.shape == there.shape and bool((place == there).all())

@@ -57,11 +57,11 @@ class LocalStabilityRule(Rule):
         text = describe(problem, claim)
         refused = refusal(problem.parameters)
         if refused and int(number(claim, "rank")) == problem.dim:
-            text += f" Its mean does not attract: {refused}"
+            text += f" {refused}"
         if "distance" in claim.numbers:
             left = 1.0 - number(claim, "cubic") * number(claim, "distance")
             left *= number(claim, "rate")
-            text += f" This start lies in the region and approaches at the rate {left:.4g} or more."
+            text += f" This start lies there, and approaches at the rate {left:.4g} or more."
             return Statement(Verdict.CONVERGES, Scope.THIS_START, text)
         if math.isinf(number(claim, "radius")):
             return Statement(Verdict.CONVERGES, Scope.EVERY_START, text)
@@ -73,7 +73,7 @@ def describe(problem: CertificationProblem, claim: Claim) -> str:
     d, rank = problem.dim, int(number(claim, "rank"))
     L = matrix(claim, "frame", d, d)[:, :rank]
     S = L @ L.T
-    kind = "0" if rank == 0 else f"of rank {rank} and trace {float(np.trace(S)):.8g}"
+    kind = "0" if rank == 0 else f"of rank {rank}, trace {float(np.trace(S)):.8g}"
     if rank > 0 and d <= 3:
         # What is zero by rounding is shown as zero.
         shown = np.where(np.abs(S) > 1e-12 * np.max(np.abs(S)), S, 0.0)
@@ -82,12 +82,9 @@ def describe(problem: CertificationProblem, claim: Claim) -> str:
     where = (
         "every covariance"
         if math.isinf(reach)
-        else f"every covariance within {reach:.3g} of it in the Frobenius norm"
+        else f"every covariance within {reach:.3g} of it (Frobenius norm)"
     )
-    return (
-        f"There is an equilibrium {kind} that attracts {where}, exponentially, in the end at the "
-        f"rate {rate:.4g} or more."
-    )
+    return f"The equilibrium {kind} attracts {where}, in the end at the rate {rate:.4g} or more."
 
 
 def check_stability(problem: CertificationProblem, claim: Claim) -> Neighbourhood:

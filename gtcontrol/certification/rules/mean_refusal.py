@@ -24,7 +24,6 @@ def refusal(parameters: Parameters) -> str:
     if trace < 0:
         return ""
     return (
-        f"tr V = {float(trace):.6g} >= 0 excludes a stable mean at a positive definite "
-        "equilibrium: the Jacobian of the mean there has the trace of V. Change the signs of V "
-        "and B, which leaves the covariance as it is."
+        f"No mean is stable there, as its Jacobian has the trace of V, {float(trace):.6g} >= 0 "
+        "(V and B with changed signs move the covariance alike)."
     )

@@ -47,14 +47,12 @@ class MeanStabilityRule(Rule):
 
     def state(self, problem: CertificationProblem, claim: Claim) -> Statement:
         """Say what attracts, and how the mean follows."""
-        rate, gain, drive = (number(claim, n) for n in ("mean rate", "gain", "drive"))
+        rate = number(claim, "mean rate")
         mean = ", ".join(f"{x:.6g}" for x in matrix(claim, "mean", problem.dim)[:6])
         more = ", ..." if problem.dim > 6 else ""
         text = (
-            f"{describe(problem, claim)} From there every mean tends to ({mean}{more}): alone at "
-            f"the rate {rate:.4g} or more, with the covariance at the distance D = D0 exp(-a t) "
-            f"within exp({gain:.3g} D0/a) (|e0| exp(-{rate:.4g} t) + {drive:.3g} D0 times the "
-            "convolution of both exponentials) in the norms of the certificate."
+            f"{describe(problem, claim)} Then every mean tends to ({mean}{more}), in the end at "
+            f"any rate below the slower of this one and {rate:.4g}."
         )
         if "distance" in claim.numbers:
             return Statement(Verdict.CONVERGES, Scope.THIS_START, text)

@@ -7,16 +7,27 @@ import math
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from ..._check import Array
+from ...certification.envelope import envelope as compared, levels
 from ...results.certificate import Certificate, Integration
+from ...results.claims import Claim
 from ..wording import number
-from .canvas import GREEN, GREY, PALETTE, RED, decorate, figure, legend_right, title
+from .canvas import GREEN, GREY, PALETTE, RED, decorate, figure, title
 
 __all__ = ["pictures"]
 
+Indices = NDArray[np.intp]
+
 #: Traces beyond this multiple of the largest start are cut off where a start blows up.
 CUT = 1e4
+
+#: Rules whose claims bound y = tr(W S) in time.
+COMPARED = ("ultimate-bound", "decay", "blow-up-upper", "blow-up-lower")
+
+#: An enclosure of the blow-up time of this relative width is one line.
+NARROW = 1e-3
 
 #: Decades that a logarithmic axis spans at most.
 DECADES = 12
@@ -33,18 +44,58 @@ def pictures(result: Certificate) -> dict[str, Figure]:
 
 
 def envelope(result: Certificate) -> Figure:
-    """Trace of the covariance along the integrations, with the certified bounds."""
-    fig = figure(8.0, 4.4)
+    """Trace of the covariance along the integrations; beside it, y = tr(W S) in its envelope."""
+    claim = _bounded_level(result)
+    fig = figure(8.0, 4.4) if claim is None else figure(11.0, 4.6)
     title(fig, _finding(result))
-    ax = fig.add_subplot()
+    axes = fig.subplots(1, 1 if claim is None else 2, squeeze=False)[0]
     shown = [_visible(one) for one in result.integrations]
-    for i, (one, (times, traces)) in enumerate(zip(result.integrations, shown, strict=True)):
-        colour = PALETTE[i % 2 * 3] if one.from_start else PALETTE[(0, 2, 3, 4, 5)[i % 5]]
-        ax.plot(times, traces, color=colour, label=_label(one, i))
-    _bounds(ax, result)
-    decorate(ax, "time t", _scale(ax, shown))
-    legend_right(ax)
+    for i, (one, kept) in enumerate(zip(result.integrations, shown, strict=True)):
+        axes[0].plot(
+            one.times[kept], one.traces[kept], color=_colour(i), label=_label(result, one, i)
+        )
+    _bounds(axes[0], result)
+    decorate(axes[0], "time t", _scale(axes[0], [s.traces[k] for s, k in _pairs(result, shown)]))
+    axes[0].legend(fontsize=8, frameon=True, framealpha=0.9)
+    if claim is not None:
+        _level(axes[1], result, claim, shown)
     return fig
+
+
+def _pairs(result: Certificate, shown: list[Indices]) -> list[tuple[Integration, Indices]]:
+    return list(zip(result.integrations, shown, strict=True))
+
+
+def _bounded_level(result: Certificate) -> Claim | None:
+    """The strongest proved claim that bounds y = tr(W S) in time, if its picture can be drawn."""
+    if not all(one.covariances.shape[0] == one.times.size for one in result.integrations):
+        return None
+    return next((c for c in result.claims if c.proved and c.rule in COMPARED), None)
+
+
+def _level(ax: Axes, result: Certificate, claim: Claim, shown: list[Indices]) -> None:
+    """Level y = tr(W S) along the integrations, and what bounds it."""
+    start = result.problem.start
+    values = []
+    for i, (one, kept) in enumerate(_pairs(result, shown)):
+        y = levels(claim, one.covariances[kept])
+        values.append(y)
+        ax.plot(one.times[kept], y, color=_colour(i))
+    last = max(float(one.times[kept][-1]) for one, kept in _pairs(result, shown))
+    times = np.linspace(0.0, last, 400)[1:]
+    top = 4.0 * max(float(y.max()) for y in values)
+    below = claim.rule == "blow-up-upper"
+    bound = compared(claim, start, times)
+    bound = np.where(np.isfinite(bound) & (bound <= top), bound, np.nan)
+    name = "bound from the start" if start is not None else "bound from every start"
+    side = "below" if below else "above"
+    ax.plot(times, bound, color=RED, linestyle="--", label=f"proved {name}, from {side}")
+    decorate(ax, "time t", _scale(ax, values, "y = tr(W S)"))
+    ax.legend(fontsize=8, frameon=True, framealpha=0.9)
+
+
+def _colour(index: int) -> str:
+    return PALETTE[(0, 2, 3, 4, 5)[index % 5]]
 
 
 def _finding(result: Certificate) -> str:
@@ -55,36 +106,36 @@ def _finding(result: Certificate) -> str:
     return f"{words.capitalize()} ({result.label})"
 
 
-def _label(one: Integration, index: int) -> str:
-    who = "tr S from the start" if one.from_start else f"tr S, random start {index + 1}"
-    return who
+def _label(result: Certificate, one: Integration, index: int) -> str:
+    if len(result.problem.vertices) > 1:
+        return f"tr S, integration {index + 1}"
+    return "tr S from the start" if one.from_start else f"tr S, random start {index + 1}"
 
 
-def _visible(one: Integration) -> tuple[Array, Array]:
-    """The part of an integration that can be seen: positive, and before the pole."""
+def _visible(one: Integration) -> Indices:
+    """Indices of the part of an integration that can be seen: before the pole, until it rests."""
     times, traces = one.times, one.traces
+    kept = np.ones(times.size, dtype=bool)
     if one.outcome in ("blow-up", "growth"):
         kept = traces <= CUT * max(float(traces[0]), 1e-300)
         kept[0] = True
-        times, traces = times[kept], traces[kept]
     elif one.outcome == "limit" and times.size > 2:
         last = float(traces[-1])
         moving = np.flatnonzero(np.abs(traces - last) > 1e-3 * max(abs(last), float(traces[0])))
         end = times[min(int(moving[-1]) + 2, times.size - 1)] if moving.size else times[-1]
         kept = times <= 1.6 * end
-        times, traces = times[kept], traces[kept]
-    return times, traces
+    return np.flatnonzero(kept)
 
 
-def _scale(ax: Axes, shown: list[tuple[Array, Array]]) -> str:
-    values = np.concatenate([traces for _, traces in shown])
-    positive = values[values > 0]
+def _scale(ax: Axes, values: list[Array], name: str = "tr S") -> str:
+    joined = np.concatenate(values)
+    positive = joined[joined > 0]
     if positive.size and float(positive.max()) > 10.0 * float(positive.min()):
         ax.set_yscale("log")
         low = max(float(positive.min()), float(positive.max()) * 10.0**-DECADES)
         ax.set_ylim(bottom=0.5 * low)
-        return "tr S (log scale)"
-    return "tr S"
+        return f"{name} (log scale)"
+    return name
 
 
 def _bounds(ax: Axes, result: Certificate) -> None:
@@ -96,20 +147,18 @@ def _bounds(ax: Axes, result: Certificate) -> None:
             linestyle="--",
             label=f"proved: lim sup tr S ≤ {number(result.bound, 4)}",
         )
-    if 0 < result.lower < math.inf:
-        ax.axvline(
-            result.lower,
-            color=GREY,
-            linestyle=":",
-            label=f"proved: no blow-up before {number(result.lower, 5)}",
-        )
-    if math.isfinite(result.upper):
-        ax.axvline(
-            result.upper,
-            color=RED,
-            linestyle="--",
-            label=f"proved: blow-up by {number(result.upper, 5)}",
-        )
+    low, high = result.lower, result.upper
+    if math.isfinite(high) and high - low <= NARROW * high:
+        width = number((high - low) / low, 2)
+        words = f"proved: T* = {number(result.blow_up_time, 9)}, relative width {width}"
+        ax.axvline(high, color=RED, linestyle="--", label=words)
+        return
+    if 0 < low < math.inf:
+        words = f"proved: no blow-up before {number(low, 5)}"
+        ax.axvline(low, color=GREY, linestyle=":", label=words)
+    if math.isfinite(high):
+        words = f"proved: blow-up by {number(high, 5)}"
+        ax.axvline(high, color=RED, linestyle="--", label=words)
 
 
 def cone(result: Certificate) -> Figure:
@@ -122,7 +171,7 @@ def cone(result: Certificate) -> Figure:
     for i, one in enumerate(result.integrations):
         curve = _curve(one)
         curve = curve[curve[:, 2] <= 1.001 * top]
-        colour = PALETTE[(0, 2, 3, 4, 5)[i % 5]]
+        colour = _colour(i)
         ax.plot(curve[:, 0], curve[:, 1], curve[:, 2], color=colour, linewidth=1.8)
         if one.traces[0] <= 2.0 * top:
             ax.scatter(*curve[0], color=colour, s=24)

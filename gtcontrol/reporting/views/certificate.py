@@ -180,7 +180,10 @@ def _captions(result: Certificate) -> dict[str, str]:
     several = len(result.integrations) > 1
     who = "Integrations from several starts" if several else "An accurate integration"
     return {
-        "envelope": f"{who} against what is certified.",
+        "envelope": (
+            f"{who} against what is certified. Where a second panel stands, it shows the level "
+            "y = tr(W S) of the certificate's own matrix W, and the bound that is proved for it."
+        ),
         "cone": (
             "The covariances of two-dimensional tokens form a cone: above the plane of "
             "(S₁₁ − S₂₂)/2 and S₁₂ stands (S₁₁ + S₂₂)/2, and singular covariances are its "
