@@ -169,14 +169,19 @@ def cone(result: Certificate) -> Figure:
     top = _height(result)
     _surface(ax, top)
     for i, one in enumerate(result.integrations):
-        curve = _curve(one)
+        curve = _place(one.covariances)
         curve = curve[curve[:, 2] <= 1.001 * top]
         colour = _colour(i)
         ax.plot(curve[:, 0], curve[:, 1], curve[:, 2], color=colour, linewidth=1.8)
         if one.traces[0] <= 2.0 * top:
             ax.scatter(*curve[0], color=colour, s=24)
         if one.outcome == "limit":
-            ax.scatter(*curve[-1], color=RED, marker="*", s=80, zorder=5)
+            ax.scatter(*curve[-1], color=colour, marker="s", s=24)
+    for place in _attractors(result):
+        ax.scatter(*place, color=RED, marker="*", s=90, label="proved attractor")
+    if ax.get_legend_handles_labels()[0]:
+        handles, labels = ax.get_legend_handles_labels()
+        ax.legend(handles[:1], labels[:1], fontsize=9, loc="upper left")
     ax.set_xlabel("(S₁₁ − S₂₂)/2", fontsize=9)
     ax.set_ylabel("S₁₂", fontsize=9)
     ax.set_zlabel("(S₁₁ + S₂₂)/2", fontsize=9)
@@ -184,6 +189,22 @@ def cone(result: Certificate) -> Figure:
     ax.view_init(elev=24, azim=-60)
     ax.set_box_aspect((1.0, 1.0, 0.85), zoom=1.0)
     return fig
+
+
+def _attractors(result: Certificate) -> list[Array]:
+    """Places in the cone of equilibria that are proved to attract."""
+    found = {}
+    for claim in result.claims:
+        if claim.proved and "frame" in claim.arrays and "reach" in claim.numbers:
+            L = claim.arrays["frame"][:, : int(claim.numbers["rank"])]
+            found[claim.arrays["frame"].tobytes()] = _place(L @ L.T)
+    return list(found.values())
+
+
+def _place(S: Array) -> Array:
+    """Coordinates ((S11 - S22)/2, S12, (S11 + S22)/2) of covariances, (..., 3)."""
+    first, second = S[..., 0, 0], S[..., 1, 1]
+    return np.stack([0.5 * (first - second), S[..., 0, 1], 0.5 * (first + second)], axis=-1)
 
 
 def _height(result: Certificate) -> float:
@@ -197,14 +218,6 @@ def _height(result: Certificate) -> float:
         else:
             late.append(float(heights[heights.size // 2 :].max()))
     return 1.15 * max(1.4 * max(late), min(starts), 1e-300)
-
-
-def _curve(one: Integration) -> Array:
-    """Points ((S11 - S22)/2, S12, tr S/2), shape (n, 3)."""
-    S = one.covariances
-    return np.stack(
-        [0.5 * (S[:, 0, 0] - S[:, 1, 1]), S[:, 0, 1], 0.5 * (S[:, 0, 0] + S[:, 1, 1])], axis=1
-    )
 
 
 def _surface(ax: Axes, top: float) -> None:

@@ -187,6 +187,7 @@ def _captions(result: Certificate) -> dict[str, str]:
         "cone": (
             "The covariances of two-dimensional tokens form a cone: above the plane of "
             "(S₁₁ − S₂₂)/2 and S₁₂ stands (S₁₁ + S₂₂)/2, and singular covariances are its "
-            "surface. The curves are the integrations, each from its dot on."
+            "surface. The curves are the integrations, each from its dot to its square, if it "
+            "settles; stars are equilibria that are proved to attract."
         ),
     }
