@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from gtcontrol.arithmetic import certain
+from gtcontrol.arithmetic import balls, matrices
 from gtcontrol.arithmetic.balls import ball, precision
 from gtcontrol.arithmetic.eigenpairs import antistable, exact_left_eigenpair, left_eigenpair
 from gtcontrol.arithmetic.floats import exact
 from gtcontrol.arithmetic.isotropy import isotropic_near
+from gtcontrol.arithmetic.matrices import BallMatrix, FloatMatrix
 
 BITS = 200
-LARGE = certain.SMALL + 8
+LARGE = matrices.SMALL + 8
 
 
 def random(d, seed=0):
@@ -43,7 +44,7 @@ def check_residual(V, pair):
 def test_every_pair_of_a_random_matrix_is_isolated(d):
     V = random(d, d)
     with precision(BITS):
-        table = certain.enclose(V)
+        table = matrices.enclose(V)
         for j in range(min(d, 6)):
             value, w = approximate(V, j)
             pair = left_eigenpair(table, value, w)
@@ -59,7 +60,7 @@ def test_the_eigenvalue_agrees_with_mpmath_to_forty_digits():
         values, _ = mpmath.eig(mpmath.matrix(V.tolist()))
         truth = max(mpmath.re(x) for x in values)
         pair = left_eigenpair(
-            certain.enclose(V), *approximate(V, int(np.argmax(np.linalg.eig(V.T)[0])))
+            matrices.enclose(V), *approximate(V, int(np.argmax(np.linalg.eig(V.T)[0])))
         )
         assert pair is not None
         assert (
@@ -71,11 +72,11 @@ def test_the_eigenvalue_agrees_with_mpmath_to_forty_digits():
 def test_a_multiple_eigenvalue_is_never_isolated_but_others_beside_it_are():
     V = np.diag([2.0, 2.0, 1.0])
     with precision(BITS):
-        table = certain.enclose(V)
+        table = matrices.enclose(V)
         assert left_eigenpair(table, 2.0 + 0j, np.array([1.0, 0, 0])) is None
         assert left_eigenpair(table, 1.0 + 0j, np.array([0.0, 0, 1])) is not None
         assert exact_left_eigenpair([V], 2.0 + 0j, np.array([1.0, 0, 0])) is not None
-        jordan = certain.enclose(np.array([[1.0, 1], [0, 1]]))
+        jordan = matrices.enclose(np.array([[1.0, 1], [0, 1]]))
         assert left_eigenpair(jordan, 1.0 + 0j, np.array([0.0, 1])) is None
 
 
@@ -84,12 +85,12 @@ def test_a_wrong_approximation_is_refused(d):
     V = random(d, 1)
     value, w = approximate(V, 0)
     with precision(BITS):
-        table = certain.enclose(V)
+        table = matrices.enclose(V)
         assert left_eigenpair(table, value * (1 + 1e-5), w) is None
         assert left_eigenpair(table, value, np.where(w == 1.0, w, w + 1e-5)) is None
         assert left_eigenpair(table, value, 2.0 * w) is None
         assert left_eigenpair(table, value, np.full(d, np.nan)) is None
-        assert left_eigenpair(certain.enclose(np.zeros((d, d))), 0j, w) is None
+        assert left_eigenpair(matrices.enclose(np.zeros((d, d))), 0j, w) is None
 
 
 def test_an_exact_pair_must_be_exact():
@@ -106,11 +107,11 @@ def test_an_exact_pair_must_be_exact():
 def test_a_lyapunov_matrix_proves_the_half_plane(d):
     V = np.eye(d) + 0.4 * random(d, 3) / np.sqrt(d)
     with precision(BITS):
-        unit = certain.enclose(np.eye(d))
-        assert antistable(certain.enclose(V), unit)
+        unit = matrices.enclose(np.eye(d))
+        assert antistable(matrices.enclose(V), unit)
         V[0, 0] -= 5.0
-        assert not antistable(certain.enclose(V), unit)
-        assert not antistable(certain.enclose(-V), unit)
+        assert not antistable(matrices.enclose(V), unit)
+        assert not antistable(matrices.enclose(-V), unit)
 
 
 @given(st.integers(0, 10**6), st.sampled_from([2, 5, LARGE]), st.integers(-8, 8))
@@ -119,9 +120,9 @@ def test_large_and_small_matrices_enclose_the_same_numbers(seed, d, power):
     A = random(d, seed) * 10.0**power
     x = np.random.default_rng(seed).standard_normal((d, 1))
     with precision(400):
-        big = certain.large(exact(A))
-        small = certain.small(certain.balls.balls(A))
-        right = certain.large(exact(x)), certain.small(certain.balls.balls(x))
+        big = FloatMatrix(exact(A))
+        small = BallMatrix(balls.balls(A))
+        right = FloatMatrix(exact(x)), BallMatrix(balls.balls(x))
         pairs = [
             (big @ right[0], small @ right[1]),
             ((big + big.T).times(ball(0.3)), (small + small.T).times(ball(0.3))),
@@ -145,7 +146,7 @@ def test_positive_definiteness_is_decided_near_the_boundary_in_any_scale(d):
     for shift, expected in ((0.999, True), (1.001, False)):
         table = scale[:, None] * (M - shift * low * np.eye(d)) * scale
         with precision(BITS):
-            assert certain.enclose(0.5 * (table + table.T)).positive_definite() is expected
+            assert matrices.enclose(0.5 * (table + table.T)).positive_definite() is expected
 
 
 @pytest.mark.parametrize("d", [6, LARGE])
@@ -156,11 +157,11 @@ def test_common_isotropic_vectors_are_enclosed(d):
         G = np.stack([f @ x for f in forms], axis=1)
         x = x - np.linalg.lstsq(G.T, 0.5 * x @ G, rcond=None)[0]
     with precision(BITS):
-        tables = [certain.enclose(f) for f in forms]
+        tables = [matrices.enclose(f) for f in forms]
         found = isotropic_near(tables, x)
         assert found is not None
         for table in tables:
             assert ((found.T @ table) @ found).entry(0, 0).contains(0)
         assert isotropic_near(tables, np.random.default_rng(5).standard_normal(d)) is None
-        assert isotropic_near([certain.enclose(np.eye(d))], x) is None
+        assert isotropic_near([matrices.enclose(np.eye(d))], x) is None
         assert isotropic_near(tables, np.zeros(d)) is None

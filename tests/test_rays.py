@@ -15,10 +15,8 @@ from scipy.integrate import solve_ivp
 
 import gtcontrol as gt
 from gtcontrol.arithmetic import balls
-from gtcontrol.arithmetic.ball_matrices import BallMatrix
-from gtcontrol.arithmetic.float_matrices import FloatMatrix
 from gtcontrol.arithmetic.floats import Enclosure, exact
-from gtcontrol.arithmetic.matrices import matrix
+from gtcontrol.arithmetic.matrices import BallMatrix, FloatMatrix, block, enclose
 from gtcontrol.arithmetic.real_eigenpair import has_root
 from gtcontrol.certification.infinity import expand
 from gtcontrol.certification.rules import rule
@@ -133,17 +131,21 @@ def test_both_kinds_of_matrices_enclose_the_same_products(order):
     A, B, c = rng.standard_normal((order, order)), invertible(rng, order), rng.standard_normal(1)
     made = []
     for make in (lambda M: BallMatrix(balls.balls(M)), lambda M: FloatMatrix(exact(M))):
-        X, Y, z = make(A), make(B), make(c.reshape(1, 1))
+        X, Y, z = make(A), make(B), balls.ball(c[0])
+        one, every = slice(0, 1), slice(None)
         combined = X.combination([z, z], [A, B])
         made.append(
             [
                 (X @ Y.inverse() - X.T.times(z)).middle,
                 combined.middle,
-                X.block(slice(0, 1), slice(1, None)).middle,
-                X.beside([X.block(slice(None), slice(1, 2))]).middle,
+                X.part(slice(0, 1), slice(1, None)).middle,
+                block(
+                    [[X.part(every, slice(1, 2)), X], [Y.part(one, one), Y.part(one, every)]]
+                ).middle,
             ]
         )
-    expected = [A @ np.linalg.inv(B) - c * A.T, c * (A + B), A[:1, 1:], A[:, 1:2]]
+    assembled = np.block([[A[:, 1:2], A], [B[:1, :1], B[:1]]])
+    expected = [A @ np.linalg.inv(B) - c * A.T, c * (A + B), A[:1, 1:], assembled]
     for first, second, third in zip(*made, expected, strict=True):
         np.testing.assert_allclose(first, third, atol=1e-10)
         np.testing.assert_allclose(second, third, atol=1e-10)
@@ -165,14 +167,15 @@ def test_the_inverse_in_floats_encloses_the_exact_one(rng, n):
     assert np.max(made.radius) < 1e-10
 
 
-def test_long_products_enclose_the_exact_ones():
+@pytest.mark.parametrize("quick", [True, False])
+def test_long_products_enclose_the_exact_ones(quick):
     """Entry by entry in fractions, for factors anywhere within their own errors."""
     rng = np.random.default_rng(0)
     n, terms = 4, 260
     A, B = rng.standard_normal((n, terms)), rng.standard_normal((terms, n))
     for spread in (0.0, 1e-10):
-        left = FloatMatrix(Enclosure(A, np.full(A.shape, spread)))
-        right = FloatMatrix(Enclosure(B, np.full(B.shape, spread)))
+        left = FloatMatrix(Enclosure(A, np.full(A.shape, spread)), quick=quick)
+        right = FloatMatrix(Enclosure(B, np.full(B.shape, spread)), quick=quick)
         made = (left @ right).value
         assert np.max(made.radius) < 1e-10 + 1e3 * spread
         for move in (-1, 1):
@@ -198,25 +201,25 @@ def test_the_norm_of_a_product_with_low_rank_is_sharp(rank):
     left, right = np.eye(d)[1:], invertible(rng, d)
     exactly = np.linalg.norm(left @ inner @ right, 2)
     outer = np.linalg.norm(right, 2) * 1.0001
-    bound = matrix(left, d).product_norm(inner, matrix(right, d), outer)
+    bound = enclose(left, d).product_norm(inner, enclose(right), outer)
     # Thin factors are bounded one by one: ‖X‖ ‖Y right‖ loses little, as X is orthonormal.
     assert exactly * (1 - 1e-10) <= bound <= 1.05 * exactly
     rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    bound = matrix(left, d).product_norm(inner, matrix(rotation, d), 1.0001)
+    bound = enclose(left, d).product_norm(inner, enclose(rotation), 1.0001)
     assert bound >= np.linalg.norm(left @ inner @ rotation, 2) * (1 - 1e-10)
 
 
 def test_a_root_is_proved_only_where_there_is_one():
     # F(f) = r + f + f²: roots (-1 ± √(1 - 4r))/2 are real for r <= 1/4.
     def proved(r, radius):
-        return has_root(matrix(np.array([[r]]), 1), matrix(np.eye(1), 1), (1.0, 0.0, 0.0), radius)
+        return has_root(enclose(np.array([[r]])), enclose(np.eye(1)), (1.0, 0.0, 0.0), radius)
 
     assert proved(0.2, 0.28)  # |f| = 0.2764
     assert not proved(0.2, 0.2763)
     assert proved(0.2499, 0.5)
     assert not any(proved(0.26, radius) for radius in np.geomspace(1e-6, 10, 200))
     assert not proved(0.2, math.inf)
-    assert not has_root(matrix(np.ones((2, 1)), 2), matrix(np.ones((2, 2)), 2), (0, 0, 0), 1.0)
+    assert not has_root(enclose(np.ones((2, 1))), enclose(np.ones((2, 2))), (0, 0, 0), 1.0)
 
 
 # -- the expansion ----------------------------------------------------------------------------
@@ -580,11 +583,11 @@ def test_a_later_covariance_gets_a_bound_on_the_time_left(rng, n):
     made = rays.upper_bound(p, L @ L.T)
     assert made is not None
     with balls.precision(128):
-        S = matrix(L, n) @ matrix(L, n).T
+        S = enclose(L) @ enclose(L).T
         bound = time_left(p, made, S)
         assert bound <= made.numbers["time"] * (1 + 1e-9)
         with pytest.raises(Refuted, match="the start has"):
-            time_left(p, made, matrix(1e-9 * np.eye(n), n))
+            time_left(p, made, enclose(1e-9 * np.eye(n)))
     assert blow_up_time(p, L, bound) <= bound * (1 + 1e-6)
 
 

@@ -1,16 +1,18 @@
 """What a theorem needs of matrices with proved errors, whatever they are made of.
 
-Vectors are matrices of one column, and numbers matrices of order one.  Every bound that is returned
-as a float is on the safe side.
+Vectors are matrices of one column, and numbers balls.  Every bound that is returned as a float is
+on the safe side.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from .._check import Array
+from . import balls
+from .balls import Ball
 
 __all__ = ["Matrix"]
 
@@ -25,45 +27,62 @@ class Matrix(ABC):
 
     @property
     @abstractmethod
-    def T(self) -> Matrix:  # noqa: N802 - the name of NumPy
+    def T(self) -> Self:  # noqa: N802 - the name of NumPy
         """Transpose."""
 
     @property
     @abstractmethod
     def middle(self) -> Array:
-        """A float matrix within the enclosure, or next to it."""
+        """Midpoints of the entries as floats, shape (rows, columns)."""
+
+    @property
+    @abstractmethod
+    def vanishes(self) -> bool:
+        """Whether every entry is proved to be zero, up to underflow."""
 
     @abstractmethod
-    def __matmul__(self, other: Any) -> Matrix: ...
+    def __matmul__(self, other: Any) -> Self: ...
 
     @abstractmethod
-    def __add__(self, other: Any) -> Matrix: ...
+    def __add__(self, other: Any) -> Self: ...
 
     @abstractmethod
-    def __neg__(self) -> Matrix: ...
+    def __neg__(self) -> Self: ...
 
-    def __sub__(self, other: Matrix) -> Matrix:
+    def __sub__(self, other: Self) -> Self:
         return self + (-other)
 
     @abstractmethod
-    def block(self, rows: slice, columns: slice) -> Matrix:
-        """Part of the matrix."""
+    def times(self, factor: Ball) -> Self:
+        """Multiply by a ball."""
 
     @abstractmethod
-    def times(self, number: Any) -> Matrix:
-        """Multiply by a number, which is a matrix of order one of the same kind."""
+    def like(self, array: Array) -> Self:
+        """Exact matrix of the same kind from floats; a vector becomes a column."""
 
     @abstractmethod
-    def like(self, array: Array) -> Matrix:
-        """Exact matrix of the same kind from floats."""
+    def part(self, rows: slice, columns: slice) -> Self:
+        """Some rows and columns."""
 
     @abstractmethod
+    def stacked(self, rows: Sequence[Sequence[Any]]) -> Self:
+        """Matrix of the same kind from blocks; see :func:`.matrices.block`."""
+
+    @abstractmethod
+    def entry(self, row: int, column: int) -> Ball:
+        """One entry as a ball."""
+
     def low(self) -> float:
         """Lower bound of a matrix of order one."""
+        return balls.below(self.entry(0, 0))
 
-    @abstractmethod
     def high(self) -> float:
         """Upper bound of a matrix of order one."""
+        return balls.above(self.entry(0, 0))
+
+    def trace(self) -> Ball:
+        """Sum of the diagonal."""
+        return sum((self.entry(i, i) for i in range(self.shape[0])), balls.ball(0.0))
 
     @abstractmethod
     def norm(self) -> float:
@@ -78,16 +97,20 @@ class Matrix(ABC):
         """Upper bound on the largest eigenvalue of the symmetric part (-inf if it is empty)."""
 
     @abstractmethod
-    def inverse(self) -> Matrix | None:
+    def positive_definite(self) -> bool:
+        """Whether the matrix, which must be symmetric, is proved to be positive definite."""
+
+    @abstractmethod
+    def inverse(self) -> Self | None:
         """Enclosure of the inverse, or None if the matrix is not proved to be regular."""
 
     @abstractmethod
-    def beside(self, columns: Sequence[Any]) -> Matrix:
-        """Matrix of columns of the kind of this one."""
+    def solve(self, right: Any) -> Self | None:
+        """Product of the inverse with `right`, or None if the matrix may be singular."""
 
     @abstractmethod
-    def combination(self, numbers: Sequence[Any], arrays: Sequence[Array]) -> Matrix:
-        """Sum of exact arrays with coefficients that are matrices of order one of this kind."""
+    def combination(self, numbers: Sequence[Ball], arrays: Sequence[Array]) -> Self:
+        """Sum of exact arrays with coefficients, of the kind of this matrix."""
 
     @abstractmethod
     def product_norm(self, inner: Array, right: Any, outer: float) -> float:

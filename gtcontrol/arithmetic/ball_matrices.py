@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from .._check import Array
 from . import balls
 from .abstract import Matrix
+from .balls import Ball, Balls
 
 __all__ = ["BallMatrix"]
 
@@ -22,7 +21,7 @@ __all__ = ["BallMatrix"]
 class BallMatrix(Matrix):
     """Matrix of real balls, at the precision of the context in which it is used."""
 
-    value: Any
+    value: Balls
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -39,6 +38,11 @@ class BallMatrix(Matrix):
         """Midpoints."""
         return balls.middle(self.value)
 
+    @property
+    def vanishes(self) -> bool:
+        """Whether every entry is exactly zero."""
+        return all(bool(x == 0) for x in self.value.entries())
+
     def __matmul__(self, other: BallMatrix) -> BallMatrix:
         return BallMatrix(self.value * other.value)
 
@@ -48,31 +52,29 @@ class BallMatrix(Matrix):
     def __neg__(self) -> BallMatrix:
         return BallMatrix(-self.value)
 
-    def block(self, rows: slice, columns: slice) -> BallMatrix:
-        """Part of the matrix."""
-        chosen = range(self.shape[0])[rows], range(self.shape[1])[columns]
-        entries = [self.value[i, j] for i in chosen[0] for j in chosen[1]]
-        size = len(chosen[0]), len(chosen[1])
-        zeros = balls.balls(np.zeros(size))
-        for place, entry in enumerate(entries):
-            zeros[divmod(place, size[1])] = entry
-        return BallMatrix(zeros)
-
-    def times(self, number: BallMatrix) -> BallMatrix:
-        """Multiply by a number."""
-        return BallMatrix(self.value * number.value[0, 0])
+    def times(self, factor: Ball) -> BallMatrix:
+        """Multiply by a ball."""
+        return BallMatrix(self.value * factor)
 
     def like(self, array: Array) -> BallMatrix:
         """Exact matrix of the same kind."""
         return BallMatrix(balls.balls(array))
 
-    def low(self) -> float:
-        """Lower bound of a number."""
-        return balls.below(self.value[0, 0])
+    def part(self, rows: slice, columns: slice) -> BallMatrix:
+        """Some rows and columns."""
+        chosen = [row[columns] for row in self.value.tolist()[rows]]
+        width = len(range(self.shape[1])[columns])
+        return BallMatrix(
+            balls.table(chosen) if chosen and width else balls.zeros(len(chosen), width)
+        )
 
-    def high(self) -> float:
-        """Upper bound of a number."""
-        return balls.above(self.value[0, 0])
+    def stacked(self, rows: Sequence[Sequence[BallMatrix]]) -> BallMatrix:
+        """Matrix of blocks."""
+        return BallMatrix(balls.stacked([[x.value for x in line] for line in rows]))
+
+    def entry(self, row: int, column: int) -> Ball:
+        """One entry."""
+        return self.value[row, column]
 
     def norm(self) -> float:
         """Root of a bound on the largest eigenvalue of the smaller Gram matrix."""
@@ -94,6 +96,10 @@ class BallMatrix(Matrix):
         """Bound on the largest eigenvalue of the symmetric part."""
         return balls.largest_eigenvalue_bound((self.value + self.value.transpose()) / 2)
 
+    def positive_definite(self) -> bool:
+        """Whether Cholesky's factorisation of the balls exists."""
+        return balls.positive_definite(self.value)
+
     def inverse(self) -> BallMatrix | None:
         """Enclosure of the inverse."""
         try:
@@ -101,16 +107,14 @@ class BallMatrix(Matrix):
         except ZeroDivisionError:
             return None
 
-    def beside(self, columns: Sequence[BallMatrix]) -> BallMatrix:
-        """Matrix of columns."""
-        m = columns[0].shape[0]
-        made = balls.balls(np.zeros((m, len(columns))))
-        for j, column in enumerate(columns):
-            for i in range(m):
-                made[i, j] = column.value[i, 0]
-        return BallMatrix(made)
+    def solve(self, right: BallMatrix) -> BallMatrix | None:
+        """Product of the inverse with `right`."""
+        try:
+            return BallMatrix(self.value.solve(right.value))
+        except ZeroDivisionError:
+            return None
 
-    def combination(self, numbers: Sequence[BallMatrix], arrays: Sequence[Array]) -> BallMatrix:
+    def combination(self, numbers: Sequence[Ball], arrays: Sequence[Array]) -> BallMatrix:
         """Sum of exact arrays with coefficients."""
         terms = (self.like(M).times(c) for c, M in zip(numbers, arrays, strict=True))
         return functools.reduce(operator.add, terms)

@@ -56,9 +56,9 @@ def precision(bits: int) -> Iterator[None]:
         yield
 
 
-def ball(value: float) -> Ball:
-    """Ball of radius zero around a float."""
-    return arb(float(value))
+def ball(value: float, radius: float = 0.0) -> Ball:
+    """Ball around a float, by default of radius zero."""
+    return arb(float(value), radius) if radius else arb(float(value))
 
 
 def balls(matrix: Array) -> Balls:
@@ -108,7 +108,7 @@ def stacked(blocks: list[list[Balls]]) -> Balls:
     for line in blocks:
         parts = [part.tolist() for part in line]
         rows += [[x for row in together for x in row] for together in zip(*parts, strict=True)]
-    return arb_mat(rows)
+    return arb_mat(rows) if rows else arb_mat(0, sum(part.ncols() for part in blocks[0]))
 
 
 def block(matrix: Balls, first: int, last: int) -> Balls:

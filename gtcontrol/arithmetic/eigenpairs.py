@@ -19,10 +19,10 @@ from flint import acb, acb_mat, arb, arb_mat, ctx
 from numpy.typing import NDArray
 
 from .._check import Array
-from . import balls, certain, floats
+from . import balls, floats
 from .balls import Ball
-from .certain import SMALL, Certain
 from .floats import UNIT, UP, Enclosure
+from .matrices import SMALL, BallMatrix, FloatMatrix, Matrix, enclose, total
 
 __all__ = ["Eigenpair", "antistable", "exact_left_eigenpair", "left_eigenpair"]
 
@@ -40,13 +40,13 @@ class Eigenpair:
     ----------
     real, imaginary : ball
         α and ω; ω is exactly zero for a real pair.
-    p, q : (d, 1) certain matrices
+    p, q : (d, 1) matrices
     """
 
     real: Ball
     imaginary: Ball
-    p: Certain
-    q: Certain
+    p: Matrix
+    q: Matrix
 
     @property
     def is_real(self) -> bool:
@@ -54,14 +54,14 @@ class Eigenpair:
         return bool(self.imaginary == 0) and self.q.vanishes
 
 
-def antistable(matrix: Certain, metric: Certain) -> bool:
+def antistable(matrix: Matrix, metric: Matrix) -> bool:
     """Whether all eigenvalues of V are proved to have positive real part.
 
     Lyapunov: so it is if W > 0 and WV + VᵀW > 0.
 
     Parameters
     ----------
-    matrix, metric : (d, d) certain matrices
+    matrix, metric : (d, d) matrices
         V and a symmetric W, for instance an approximate solution of WV + VᵀW = I.
     """
     product = metric @ matrix
@@ -79,8 +79,8 @@ def exact_left_eigenpair(
     n = len(vector)
     if n > SMALL:
         return None
-    V = certain.total(matrices)
-    p, q = (certain.enclose(np.ascontiguousarray(x)) for x in (vector.real, vector.imag))
+    V = total(matrices)
+    p, q = (enclose(np.ascontiguousarray(x)) for x in (vector.real, vector.imag))
     alpha, omega = arb(value.real), arb(value.imag)
     first = V.T @ p - p.times(alpha) + q.times(omega)
     second = V.T @ q - q.times(alpha) - p.times(omega)
@@ -89,12 +89,12 @@ def exact_left_eigenpair(
     return Eigenpair(alpha, omega, p, q)
 
 
-def left_eigenpair(matrix: Certain, value: complex, vector: Vector) -> Eigenpair | None:
+def left_eigenpair(matrix: Matrix, value: complex, vector: Vector) -> Eigenpair | None:
     """Prove that there is a left eigenpair at an approximation, and enclose it.
 
     Parameters
     ----------
-    matrix : (d, d) certain matrix
+    matrix : (d, d) matrix
     value : complex
         Approximate eigenvalue; a real pair is asked for by an imaginary part of zero.
     vector : (d,) array, real or complex
@@ -154,7 +154,7 @@ def _isolate_balls(matrix: Any, value: complex, vector: Vector, k: int) -> Eigen
     p = arb_mat([[w[i, 0].real + (spread if i != k else 0)] for i in range(n)])
     q = arb_mat([[arb(0) if real or i == k else w[i, 0].imag + spread] for i in range(n)])
     omega = arb(0) if real else lam.imag + spread
-    return Eigenpair(lam.real + spread, omega, certain.small(p), certain.small(q))
+    return Eigenpair(lam.real + spread, omega, BallMatrix(p), BallMatrix(q))
 
 
 def _jacobian(V: Any, w: Any, lam: Any, k: int) -> Any:
@@ -248,9 +248,9 @@ def _pair(w: Vector, lam: complex, radius: float, k: int) -> Eigenpair:
     """Wrap the midpoints and the radius of a pair."""
     spread = np.full((len(w), 1), radius)
     spread[k] = 0.0  # that entry is exactly one
-    p = certain.large(Enclosure(np.array(w.real)[:, None], spread))
+    p = FloatMatrix(Enclosure(np.array(w.real)[:, None], spread))
     real = not np.iscomplexobj(w)
     zero = floats.exact(np.zeros((len(w), 1)))
-    q = certain.large(zero if real else Enclosure(np.array(w.imag)[:, None], spread))
+    q = FloatMatrix(zero if real else Enclosure(np.array(w.imag)[:, None], spread))
     omega = arb(0) if real else arb(float(np.imag(lam)), radius)
     return Eigenpair(arb(float(np.real(lam)), radius), omega, p, q)

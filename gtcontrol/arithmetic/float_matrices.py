@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._check import Array
-from . import floats
+from . import balls, floats
 from .abstract import Matrix
-from .floats import UNIT, UP, Enclosure
+from .balls import Ball
+from .floats import TINY, UNIT, UP, Enclosure
 
-__all__ = ["FloatMatrix"]
+__all__ = ["FloatMatrix", "as_columns"]
 
 #: Columns of the sketches that are tried to find the range of a matrix of low rank.
 SKETCHES = (80, 160)
@@ -21,7 +22,7 @@ SKETCHES = (80, 160)
 #: What may be left outside the range, relative to the largest entry.
 LEFT_OUT = 1e-9
 
-#: Products of this many terms get bounds on their errors that cost no products themselves.
+#: Quick products of this many terms get bounds on their errors that cost no products themselves.
 LONG = 200
 
 #: Length that underflowing squares of a row can add up to, at most.
@@ -36,9 +37,19 @@ ISOMETRIC = 1.1
 
 @dataclass(frozen=True, eq=False)
 class FloatMatrix(Matrix):
-    """Matrix of floats with a bound on the error of each entry."""
+    """Matrix of floats with a bound on the error of each entry.
+
+    Attributes
+    ----------
+    value : Enclosure
+    quick : bool
+        Whether errors of products are bounded by lengths of rows and columns, at the cost of one
+        product instead of two or three: enough unless rows or columns are badly scaled.  What is
+        computed from a quick matrix is quick.
+    """
 
     value: Enclosure
+    quick: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -49,18 +60,26 @@ class FloatMatrix(Matrix):
     @property
     def T(self) -> FloatMatrix:  # noqa: N802
         """Transpose."""
-        return FloatMatrix(self.value.T)
+        return self._of(self.value.T)
 
     @property
     def middle(self) -> Array:
         """Midpoints."""
         return self.value.middle
 
+    @property
+    def vanishes(self) -> bool:
+        """Whether every entry is zero, up to underflow."""
+        return not (np.any(self.value.middle) or np.any(self.value.radius > 8 * TINY))
+
+    def _of(self, value: Enclosure) -> FloatMatrix:
+        return FloatMatrix(value, self.quick)
+
     def __matmul__(self, other: FloatMatrix) -> FloatMatrix:
         left, right = self.value, other.value
         terms = left.middle.shape[1]
-        if terms < LONG:
-            return FloatMatrix(left @ right)
+        if terms < LONG or not self.quick:
+            return self._of(left @ right)
         # Σ_k |a_ik||b_kj| <= |a_i||b_j| spares the products of absolute values.
         rounding = 2.0 * (terms + 2) * UNIT
         rows, columns = _lengths(left.middle, 1), _lengths(right.middle, 0)
@@ -74,38 +93,45 @@ class FloatMatrix(Matrix):
         if left.radius.any() and right.radius.any():
             error += np.outer(_lengths(left.radius, 1), _lengths(right.radius, 0))
         grown = (1.0 + 4.0 * (terms + 4) * UNIT) * UP
-        tiny = (terms + 1) * floats.TINY
-        return FloatMatrix(Enclosure(left.middle @ right.middle, grown * error + tiny))
+        tiny = (terms + 1) * TINY
+        return self._of(Enclosure(left.middle @ right.middle, grown * error + tiny))
 
     def __add__(self, other: FloatMatrix) -> FloatMatrix:
-        return FloatMatrix(self.value + other.value)
+        return self._of(self.value + other.value)
 
     def __neg__(self) -> FloatMatrix:
-        return FloatMatrix(-self.value)
+        return self._of(-self.value)
 
-    def block(self, rows: slice, columns: slice) -> FloatMatrix:
-        """Part of the matrix."""
-        part = np.s_[rows, columns]
-        return FloatMatrix(Enclosure(self.value.middle[part], self.value.radius[part]))
-
-    def times(self, number: FloatMatrix) -> FloatMatrix:
-        """Multiply by a number."""
-        factor, error = float(number.value.middle[0, 0]), float(number.value.radius[0, 0])
-        made = self.value.scaled(factor)
-        spread = error * (np.abs(self.value.middle) + self.value.radius)
-        return FloatMatrix(Enclosure(made.middle, UP * (made.radius + spread) + floats.TINY))
+    def times(self, factor: Ball) -> FloatMatrix:
+        """Multiply by a ball."""
+        middle = float(factor.mid())
+        spread = balls.above(abs(factor - middle))
+        made = self.value.scaled(middle)
+        if spread == 0:
+            return self._of(made)
+        size = np.abs(self.value.middle) + self.value.radius
+        return self._of(Enclosure(made.middle, UP * (made.radius + UP * spread * size) + TINY))
 
     def like(self, array: Array) -> FloatMatrix:
         """Exact matrix of the same kind."""
-        return FloatMatrix(floats.exact(_columns(array)))
+        return self._of(floats.exact(as_columns(array)))
 
-    def low(self) -> float:
-        """Lower bound of a number."""
-        return math.nextafter(float(self.value.middle[0, 0] - self.value.radius[0, 0]), -math.inf)
+    def part(self, rows: slice, columns: slice) -> FloatMatrix:
+        """Some rows and columns."""
+        chosen = np.s_[rows, columns]
+        return self._of(Enclosure(self.value.middle[chosen], self.value.radius[chosen]))
 
-    def high(self) -> float:
-        """Upper bound of a number."""
-        return math.nextafter(float(self.value.middle[0, 0] + self.value.radius[0, 0]), math.inf)
+    def stacked(self, rows: Sequence[Sequence[FloatMatrix]]) -> FloatMatrix:
+        """Matrix of blocks."""
+        middle = np.block([[x.value.middle for x in line] for line in rows])
+        return self._of(
+            Enclosure(middle, np.block([[x.value.radius for x in line] for line in rows]))
+        )
+
+    def entry(self, row: int, column: int) -> Ball:
+        """One entry as a ball."""
+        middle, radius = self.value.middle[row, column], self.value.radius[row, column]
+        return balls.ball(float(middle), float(radius))
 
     def norm(self) -> float:
         """Root of a bound on the largest eigenvalue of the smaller Gram matrix."""
@@ -138,13 +164,25 @@ class FloatMatrix(Matrix):
         margin = 8.0 * n * UNIT * size + 2.0 * float(np.max(error.sum(axis=1))) + 1e-300
         for _ in range(60):
             bound = guess + margin
-            shifted = Enclosure(-centre, error + floats.TINY) + floats.exact(
-                np.diag(np.full(n, bound))
-            )
+            shifted = Enclosure(-centre, error + TINY) + floats.exact(np.diag(np.full(n, bound)))
             if floats.positive_definite(shifted):
                 return bound
             margin *= 2.0
         return math.inf
+
+    def positive_definite(self) -> bool:
+        """Whether Cholesky's factorisation exists with a margin for all errors."""
+        # Powers of two bring the diagonal near one without rounding, so that badly scaled
+        # coordinates do not spoil the margin of the test.
+        diagonal = np.diag(self.value.middle)
+        if not np.all(np.isfinite(diagonal)) or not np.all(diagonal > 0):
+            return False
+        scale = np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2))
+        if scale.size and np.max(scale) <= 4.0 * np.min(scale):
+            return floats.positive_definite(self.value)
+        both = np.outer(scale, scale)
+        scaled = Enclosure(both * self.value.middle, UP * both * self.value.radius + TINY)
+        return floats.positive_definite(scaled)
 
     def inverse(self) -> FloatMatrix | None:
         """Enclosure of the inverse around an approximate one, X.
@@ -153,11 +191,8 @@ class FloatMatrix(Matrix):
         at most ‖R‖_∞/(1 - ‖R‖_∞).
         """
         n = self.shape[0]
-        try:
-            guess = np.asarray(np.linalg.inv(self.value.middle), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            return None
-        if not np.all(np.isfinite(guess)):
+        guess = floats.approximate_inverse(self.value.middle)
+        if guess is None:
             return None
         rest = floats.exact(np.diag(np.ones(n))) - self.value @ floats.exact(guess)
         size = np.abs(rest.middle) + rest.radius
@@ -165,24 +200,38 @@ class FloatMatrix(Matrix):
         if not norm < 0.5:
             return None
         grown = size + np.max(size, axis=0) * (norm / (1.0 - norm) * UP)
-        error = np.abs(guess) @ grown * ((1.0 + 4.0 * (n + 4) * UNIT) * UP) + n * floats.TINY
-        return FloatMatrix(Enclosure(guess, error))
+        error = np.abs(guess) @ grown * ((1.0 + 4.0 * (n + 4) * UNIT) * UP) + n * TINY
+        return self._of(Enclosure(guess, error))
 
-    def beside(self, columns: Sequence[FloatMatrix]) -> FloatMatrix:
-        """Matrix of columns."""
-        middle = np.hstack([c.value.middle for c in columns])
-        return FloatMatrix(Enclosure(middle, np.hstack([c.value.radius for c in columns])))
+    def solve(self, right: FloatMatrix) -> FloatMatrix | None:
+        """Approximate solution with |M⁻¹ρ| <= ‖M⁻¹‖ max|ρ| for the residual ρ of each column.
 
-    def combination(self, numbers: Sequence[FloatMatrix], arrays: Sequence[Array]) -> FloatMatrix:
+        ‖M⁻¹‖ <= ‖R‖/(1 - ‖I - R M‖) in the maximum norm, where R is an approximate inverse.
+        """
+        guess = floats.approximate_inverse(self.value.middle)
+        if guess is None:
+            return None
+        inverse = floats.exact(guess)
+        defect = _largest_row(floats.exact(np.eye(len(guess))) - inverse @ self.value)
+        if not defect < 0.5:
+            return None
+        answer: Array = guess @ right.value.middle
+        residual = right.value - self.value @ floats.exact(answer)
+        size = UP * _largest_row(inverse) / (1.0 - defect)
+        worst = UP * np.max(np.abs(residual.middle) + residual.radius, axis=0)
+        return self._of(Enclosure(answer, np.broadcast_to(UP * size * worst, answer.shape)))
+
+    def combination(self, numbers: Sequence[Ball], arrays: Sequence[Array]) -> FloatMatrix:
         """Sum of exact arrays with coefficients."""
         rounding = 2.0 * (len(numbers) + 2) * UNIT
         middle, error = np.zeros_like(arrays[0]), np.zeros_like(arrays[0])
         for number, M in zip(numbers, arrays, strict=True):
-            value, spread = float(number.value.middle[0, 0]), float(number.value.radius[0, 0])
+            value = float(number.mid())
+            spread = balls.above(abs(number - value))
             middle += value * M
             error += UP * (spread + rounding * abs(value)) * np.abs(M)
-        tiny = (len(numbers) + 1) * floats.TINY
-        return FloatMatrix(Enclosure(middle, UP * error + tiny))
+        tiny = (len(numbers) + 1) * TINY
+        return self._of(Enclosure(middle, UP * error + tiny))
 
     def product_norm(self, inner: Array, right: FloatMatrix, outer: float) -> float:
         """Norm of the product, by way of thin factors if `inner` has low rank.
@@ -208,7 +257,8 @@ class FloatMatrix(Matrix):
         return (self @ self.like(inner) @ right).norm()
 
 
-def _columns(array: Array) -> Array:
+def as_columns(array: Array) -> Array:
+    """2-d array of floats; a vector becomes a column."""
     made = np.asarray(array, dtype=np.float64)
     return np.reshape(made, (-1, 1)) if made.ndim == 1 else made
 
@@ -219,3 +269,10 @@ def _lengths(M: Array, axis: int) -> Array:
     squares = np.einsum("ij,ij->i" if axis else "ij,ij->j", M, M)
     # Squares below the smallest float are lost; their sum is less than this.
     return np.asarray(grown * (np.sqrt(squares) + SMALLEST))
+
+
+def _largest_row(matrix: Enclosure) -> float:
+    """Upper bound on the largest row sum of sizes."""
+    size = np.abs(matrix.middle) + matrix.radius
+    grown = (1.0 + 4.0 * size.shape[1] * UNIT) * UP
+    return float(np.max(size.sum(axis=1)) * grown) if size.size else math.inf

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._check import Array
 
-__all__ = ["Enclosure", "exact", "positive_definite", "spectral_norm_bound"]
+__all__ = ["Enclosure", "approximate_inverse", "exact", "positive_definite", "spectral_norm_bound"]
 
 #: Half the distance from 1 to the next float, and the smallest positive float.
 UNIT = 2.0**-53
@@ -72,6 +72,17 @@ def exact(matrix: Array) -> Enclosure:
     """Enclosure of a matrix of floats, with no error."""
     made = np.asarray(matrix, dtype=np.float64)
     return Enclosure(made, np.zeros_like(made))
+
+
+def approximate_inverse(matrix: Array) -> Array | None:
+    """Inverse as computed, or None if there is none in floats; nothing is proved."""
+    if not np.all(np.isfinite(matrix)):
+        return None
+    try:
+        made = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return None
+    return made if np.all(np.isfinite(made)) else None
 
 
 def spectral_norm_bound(matrix: Enclosure) -> float:

@@ -14,24 +14,25 @@ import numpy as np
 
 from .._check import Array
 from .balls import Ball, above, ball
-from .certain import Certain, around, block, enclose
+from .floats import approximate_inverse
+from .matrices import Matrix, around, block, enclose
 
 __all__ = ["isotropic_near"]
 
 
-def isotropic_near(forms: Sequence[Certain], point: Array) -> Certain | None:
+def isotropic_near(forms: Sequence[Matrix], point: Array) -> Matrix | None:
     """Enclose a vector x at which all forms xᵀFx vanish and the vectors Fx are independent.
 
     Parameters
     ----------
-    forms : sequence of (d, d) certain matrices
+    forms : sequence of (d, d) matrices
         Symmetric.
     point : (d,) array
         Approximation, not zero.
 
     Returns
     -------
-    (d, 1) certain matrix or None
+    (d, 1) matrix or None
         None if no such vector is proved to exist.
     """
     count, x = len(forms), enclose(point)
@@ -46,11 +47,10 @@ def isotropic_near(forms: Sequence[Certain], point: Array) -> Certain | None:
     G = block([gradients])
     gram = (G.T @ G).times(ball(2.0))
     values = block([[x.T @ g] for g in gradients])
-    middle = gram.middle
-    try:
-        inverse = enclose(np.linalg.inv(middle), order=len(point))
-    except np.linalg.LinAlgError:
+    guess = approximate_inverse(gram.middle)
+    if guess is None:
         return None
+    inverse = enclose(guess, order=len(point))
     unit = enclose(np.eye(count), order=len(point))
     defect, eta = _largest(unit - inverse @ gram), _largest(inverse @ values)
     curvature = ball(0.0)
@@ -67,7 +67,7 @@ def isotropic_near(forms: Sequence[Certain], point: Array) -> Certain | None:
     return around(point, reach)
 
 
-def _largest(matrix: Certain) -> Ball:
+def _largest(matrix: Matrix) -> Ball:
     """Upper bound on the largest row sum of sizes."""
     rows, columns = matrix.shape
     sums = [
@@ -77,6 +77,6 @@ def _largest(matrix: Certain) -> Ball:
     return ball(max(sums))
 
 
-def _sum(matrix: Certain) -> Ball:
+def _sum(matrix: Matrix) -> Ball:
     rows, columns = matrix.shape
     return sum((abs(matrix.entry(i, j)) for i in range(rows) for j in range(columns)), ball(0.0))

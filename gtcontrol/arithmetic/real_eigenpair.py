@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._check import Array
 from . import balls
+from .floats import approximate_inverse
 from .matrices import Matrix
 
 __all__ = ["has_root"]
@@ -40,7 +40,7 @@ def has_root(
         return True
     if not 0 < radius < float("inf"):
         return False
-    guess = _inverse(jacobian.middle)
+    guess = approximate_inverse(jacobian.middle)
     if guess is None:
         return False
     Y = jacobian.like(guess)
@@ -52,14 +52,3 @@ def has_root(
     moved = balls.ball((Y @ residual).norm()) + balls.ball(rest) * eps
     moved += balls.ball(Y.norm()) * eps**2 * (second + eps * (third + eps * fourth))
     return bool(moved <= eps)
-
-
-def _inverse(middle: Array) -> Array | None:
-    """Approximate inverse, or None if there is none in floats."""
-    if not np.all(np.isfinite(middle)):
-        return None
-    try:
-        made = np.asarray(np.linalg.inv(middle), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        return None
-    return made if np.all(np.isfinite(made)) else None

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from .._check import Array
+from ..arithmetic.balls import above
 from ..arithmetic.matrices import Matrix
 from ..parameters import Parameters
 
@@ -37,22 +38,22 @@ class Frame(NamedTuple):
     @property
     def w(self) -> Matrix:
         """First row of H."""
-        return self.H.block(_FIRST, slice(None))
+        return self.H.part(_FIRST, slice(None))
 
     @property
     def H2(self) -> Matrix:  # noqa: N802 - a block
         """Other rows of H."""
-        return self.H.block(_REST, slice(None))
+        return self.H.part(_REST, slice(None))
 
     @property
     def u(self) -> Matrix:
         """First column of G."""
-        return self.G.block(slice(None), _FIRST)
+        return self.G.part(slice(None), _FIRST)
 
     @property
     def G2(self) -> Matrix:  # noqa: N802 - a block
         """Other columns of G."""
-        return self.G.block(slice(None), _REST)
+        return self.G.part(slice(None), _REST)
 
 
 class HeadBlocks(NamedTuple):
@@ -137,9 +138,7 @@ def added(values: Iterable[float]) -> float:
 
 def _trace(square: Matrix) -> float:
     """Upper bound on the trace."""
-    n = square.shape[0]
-    entries = (square.block(slice(i, i + 1), slice(i, i + 1)) for i in range(n))
-    return round_up(added(e.high() for e in entries))
+    return above(square.trace())
 
 
 def size_of(number: Matrix) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._check import Array
-from ..arithmetic.certain import Certain, total
+from ..arithmetic.matrices import Matrix, total
 from ..parameters import Parameters
 
 __all__ = ["Head", "merge_heads"]
@@ -31,11 +31,11 @@ class Head:
     values: tuple[Array, ...]
     scores: tuple[Array, ...]
 
-    def value(self) -> Certain:
+    def value(self) -> Matrix:
         """Sum V of the value matrices, enclosed."""
         return total(self.values)
 
-    def score(self) -> Certain:
+    def score(self) -> Matrix:
         """Sum B of the score matrices, enclosed."""
         return total(self.scores)
 

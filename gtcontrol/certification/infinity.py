@@ -29,13 +29,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._check import Array
-from ..arithmetic.matrices import BallMatrix, Matrix, matrix
+from ..arithmetic.matrices import BallMatrix, Matrix, block, enclose
 from ..parameters import Parameters
 from .blocks import Frame, HeadBlocks, added, affine, head_blocks, round_down, size_of, total
 
 __all__ = ["Expansion", "Linear", "expand"]
-
-_FIRST = slice(0, 1)
 
 #: Rounding up of products and sums of a few floats.
 _UP = 1.0 + 2.0**-40
@@ -126,7 +124,7 @@ def expand(parameters: Parameters, coordinates: Array) -> Expansion | None:
     Expansion or None
         None if H is not proved to be regular.
     """
-    H = matrix(coordinates, parameters.dim)
+    H = enclose(coordinates, quick=True)
     G = H.inverse()
     if G is None:
         return None
@@ -136,10 +134,10 @@ def expand(parameters: Parameters, coordinates: Array) -> Expansion | None:
     values = [V for V, _, _ in parameters.heads]
     rate = total(h.B11 @ h.V11 for h in heads)
     residual = total(h.V21 @ h.B11 for h in heads)
-    mixed = H.combination([h.B11 for h in heads], values)
-    pushed = H.beside([h.V21 for h in heads])
-    turn = frame.H2 @ mixed @ frame.G2 + pushed @ H.beside([h.tilt for h in heads]).T
-    spread = pushed @ H.beside([h.B12.T for h in heads]).T
+    mixed = H.combination([h.B11.entry(0, 0) for h in heads], values)
+    pushed = block([[h.V21 for h in heads]])
+    turn = frame.H2 @ mixed @ frame.G2 + pushed @ block([[h.tilt for h in heads]]).T
+    spread = pushed @ block([[h.B12.T for h in heads]]).T
     slope = total(h.V12.T @ h.B11 + h.tilt @ h.V11 for h in heads).norm()
     bend = _bend(frame, heads)
     lost = max(turn.top(), spread.top()) if parameters.dim > 1 else 0.0
@@ -183,11 +181,9 @@ def _unfolded(frame: Frame, heads: list[HeadBlocks]) -> float:
     gram: Matrix | None = None
     for y in range(m):
         here = slice(y, y + 1)
-        # Column x of this block is the map applied to (e_x e_yᵀ + e_y e_xᵀ)/2, times two.
-        block = total(
-            X.times(c.block(here, _FIRST)) + X.block(slice(None), here) @ c.T for X, c in terms
-        )
-        gram = block @ block.T if gram is None else gram + block @ block.T
+        # Column x of this slab is the map applied to (e_x e_yᵀ + e_y e_xᵀ)/2, times two.
+        slab = total(X.times(c.entry(y, 0)) + X.part(slice(None), here) @ c.T for X, c in terms)
+        gram = slab @ slab.T if gram is None else gram + slab @ slab.T
     if gram is None:
         return 0.0
     return 0.5 * math.sqrt(max(gram.top(), 0.0)) * _UP
@@ -196,11 +192,11 @@ def _unfolded(frame: Frame, heads: list[HeadBlocks]) -> float:
 def _bend(frame: Frame, heads: list[HeadBlocks]) -> float:
     """Bound c₂ on -Σ_h V₁₂f B₁₂f + V₁₁fᵀB₂₂f + V₁₂D B₂₁ over D = f fᵀ + E, E >= 0, tr D = 1."""
     H = frame.H
-    across = H.beside([h.V12.T for h in heads])
-    tail = H.beside([h.B21 for h in heads]) @ across.T
-    low_rank = tail + across @ H.beside([h.B12.T for h in heads]).T
+    across = block([[h.V12.T for h in heads]])
+    tail = block([[h.B21 for h in heads]]) @ across.T
+    low_rank = tail + across @ block([[h.B12.T for h in heads]]).T
     if _small(H):
-        curved = H.combination([h.V11 for h in heads], [h.score for h in heads])
+        curved = H.combination([h.V11.entry(0, 0) for h in heads], [h.score for h in heads])
         whole = low_rank + frame.G2.T @ curved @ frame.G2
         return max(0.0, (-whole).top(), (-tail).top())
     # A few products of large matrices are saved at the price of norms.
@@ -212,7 +208,7 @@ def _linear(heads: list[HeadBlocks], residual: Matrix, turn: Matrix, rate: Matri
     """The flow f_τ = [N]₂ - f [N]₁ of covariances of rank one, where N = Σ_h (vᵀBv) V v."""
     m = residual.shape[0]
     identity = residual.like(np.eye(m))
-    jacobian = turn - identity.times(rate)
+    jacobian = turn - identity.times(rate.entry(0, 0))
     second = third = fourth = 0.0
     for h in heads:
         tilt, V11, V12 = h.tilt.norm(), size_of(h.V11), h.V12.norm()

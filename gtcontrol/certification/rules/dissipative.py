@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arithmetic.balls import Ball, ball, precision
-from ...arithmetic.certain import Certain, block, enclose, symmetric_part
+from ...arithmetic.matrices import Matrix, block, enclose, symmetric_part
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
@@ -130,7 +130,7 @@ def _margin(claim: Claim, count: int) -> Ball:
     return kappa
 
 
-def _nominal(W: Certain, heads: tuple[Head, ...], claim: Claim) -> tuple[Certain, Certain]:
+def _nominal(W: Matrix, heads: tuple[Head, ...], claim: Claim) -> tuple[Matrix, Matrix]:
     """Check one vertex; return N_s and G."""
     count = len(heads)
     shares, weights = matrix(claim, "shares", count), matrix(claim, "weights", count)
@@ -157,14 +157,14 @@ def _nominal(W: Certain, heads: tuple[Head, ...], claim: Claim) -> tuple[Certain
     return normal, good
 
 
-def _combine(matrices: list[Certain], weights: NDArray[np.float64]) -> Certain:
-    made: Certain = matrices[0].times(ball(weights[0]))
+def _combine(matrices: list[Matrix], weights: NDArray[np.float64]) -> Matrix:
+    made: Matrix = matrices[0].times(ball(weights[0]))
     for factor, other in zip(weights[1:], matrices[1:], strict=True):
         made = made + other.times(ball(factor))
     return made
 
 
-def _dominates(form: Certain, factor: float, other: Certain) -> bool:
+def _dominates(form: Matrix, factor: float, other: Matrix) -> bool:
     """Whether |xᵀ M y| < factor (xᵀ F x + yᵀ F y)/2 for all x, y, where F is the form."""
     if other.vanishes:
         return True
@@ -172,7 +172,7 @@ def _dominates(form: Certain, factor: float, other: Certain) -> bool:
     return block([[scaled, other], [other.T, scaled]]).positive_definite()
 
 
-def _check_theta(W: Certain, normal: Certain, good: Certain, kappa: Ball, theta: float) -> None:
+def _check_theta(W: Matrix, normal: Matrix, good: Matrix, kappa: Ball, theta: float) -> None:
     first, second = normal.solve(W), good.solve(W)
     if first is None or second is None:
         raise Refuted("a definite matrix could not be inverted with a bound on the error")
@@ -180,13 +180,13 @@ def _check_theta(W: Certain, normal: Certain, good: Certain, kappa: Ball, theta:
     _require(bool(2 * kappa * ball(theta) >= trace), "θ is large enough")
 
 
-def _check_growth(W: Certain, p: Parameters, growth: float) -> None:
+def _check_growth(W: Matrix, p: Parameters, growth: float) -> None:
     product = W @ enclose(p.A)
     slack = W.times(ball(growth)) - (product + product.T)
     _require(slack.vanishes or slack.positive_definite(), "WA + AᵀW <= a W")
 
 
-def _check_bound(W: Certain, problem: CertificationProblem, claim: Claim) -> None:
+def _check_bound(W: Matrix, problem: CertificationProblem, claim: Claim) -> None:
     """Check the bound on lim sup tr S: the root of a y - y²/θ + tr(W noise) by λ_min(W)."""
     growth, theta = ball(_finite(claim, "growth")), ball(_finite(claim, "theta"))
     floor, bound = _finite(claim, "floor"), _finite(claim, "bound")

@@ -31,9 +31,9 @@ import numpy as np
 
 from ..._check import Array
 from ...arithmetic.balls import ball, precision
-from ...arithmetic.certain import Certain, block, enclose, symmetric_part
 from ...arithmetic.eigenpairs import antistable, left_eigenpair
 from ...arithmetic.isotropy import isotropic_near
+from ...arithmetic.matrices import Matrix, block, enclose, symmetric_part
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
@@ -194,7 +194,7 @@ def _vertex(problem: CertificationProblem, claim: Claim) -> tuple[Head, ...]:
     return merge_heads(problem.vertices[_index(problem, claim)])
 
 
-def _gradients(forms: list[Certain], point: Array) -> Certain:
+def _gradients(forms: list[Matrix], point: Array) -> Matrix:
     """Columns B_h,s x at an isotropic vector x that is proved to lie near a point."""
     x = isotropic_near(forms, point)
     if x is None:
@@ -202,7 +202,7 @@ def _gradients(forms: list[Certain], point: Array) -> Certain:
     return block([[form @ x for form in forms]])
 
 
-def _share_nothing(gradients: list[Certain]) -> bool:
+def _share_nothing(gradients: list[Matrix]) -> bool:
     """Whether the intersection of the column spaces is proved to be zero.
 
     It is so if for the first space G and the projections P_i on the others the matrix

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..._check import Array
 from ...arithmetic import balls
-from ...arithmetic.matrices import Matrix, matrix as enclosed
+from ...arithmetic.matrices import Matrix, enclose
 from ...gaussian import Gaussian
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
@@ -97,7 +97,7 @@ def time_left(parameters: Parameters, claim: Claim, covariance: Matrix) -> float
     claim : Claim
         Of this rule; ``time`` is not needed.  Its cone is checked, too.
     covariance : (d, d) matrix
-        Balls or floats with errors, of the kind that `arithmetic.matrices.matrix` makes for d.
+        Balls or floats with errors, of the kind that `arithmetic.matrices.enclose` makes for d.
 
     Raises
     ------
@@ -109,9 +109,9 @@ def time_left(parameters: Parameters, claim: Claim, covariance: Matrix) -> float
         _check_cone(parameters, H, claim)
         frame = covariance.like(H)
         moved = frame @ covariance @ frame.T
-        diagonal = [moved.block(slice(i, i + 1), slice(i, i + 1)) for i in range(len(H))]
-        on = balls.ball(diagonal[0].low())
-        off = sum((balls.ball(max(x.high(), 0.0)) for x in diagonal[1:]), balls.ball(0.0))
+        on = balls.ball(moved.low())
+        rest = (balls.above(moved.entry(i, i)) for i in range(1, len(H)))
+        off = sum((balls.ball(max(x, 0.0)) for x in rest), balls.ball(0.0))
         return _from_start(claim, on, off)
 
 
@@ -172,13 +172,13 @@ def _positive(claim: Claim, name: str) -> float:
 
 def _place(H: Array, start: Gaussian) -> tuple[Any, Any]:
     """Lower bound on y, and upper bound on z, of a law, from its factor."""
-    frame, L = enclosed(H, len(H)), enclosed(start.factor, len(H))
-    first = frame.block(slice(0, 1), slice(None)) @ L
-    rest = frame.block(slice(1, None), slice(None)) @ L
+    frame, L = enclose(H, quick=True), enclose(start.factor, quick=True)
+    first = frame.part(slice(0, 1), slice(None)) @ L
+    rest = frame.part(slice(1, None), slice(None)) @ L
     on = balls.ball((first @ first.T).low())
     off = balls.ball(0.0)
     for j in range(rest.shape[1] if rest.shape[0] else 0):
-        column = rest.block(slice(None), slice(j, j + 1))
+        column = rest.part(slice(None), slice(j, j + 1))
         off += balls.ball((column.T @ column).high())
     return on, off
 

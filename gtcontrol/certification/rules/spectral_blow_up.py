@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arithmetic.balls import Ball, above, ball, half_pi, precision
-from ...arithmetic.certain import Certain, block, enclose
 from ...arithmetic.eigenpairs import Eigenpair, exact_left_eigenpair, left_eigenpair
+from ...arithmetic.matrices import Matrix, block, enclose
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
@@ -245,7 +245,7 @@ def _common_pairs(
 
 
 def _shared(
-    pair: Eigenpair, V: Certain, other: Certain, lam: complex, vector: NDArray[Any]
+    pair: Eigenpair, V: Matrix, other: Matrix, lam: complex, vector: NDArray[Any]
 ) -> Eigenpair:
     """Pair of another head, or of the same, that has the left eigenvector of V."""
     if other is V:
@@ -264,7 +264,7 @@ def _shared(
 
 def _problem_of_least_growth(
     p: Parameters, heads: tuple[Head, ...], pairs: list[Eigenpair]
-) -> tuple[Certain, Certain]:
+) -> tuple[Matrix, Matrix]:
     """Return H and the columns v, iv, g (v, g for a real pair), complex numbers as two real."""
     A, half = enclose(p.A).T, ball(0.5)
     even, odd = None, None

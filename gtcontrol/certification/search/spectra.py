@@ -13,7 +13,7 @@ from scipy.linalg import eig
 
 from ..._check import Array
 from ...arithmetic.balls import ball, precision
-from ...arithmetic.certain import SMALL
+from ...arithmetic.matrices import SMALL
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
