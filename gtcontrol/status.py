@@ -69,6 +69,7 @@ class Verdict(Enum):
     CONVERGES = "The covariance converges."
     BOUNDED = "The covariance stays bounded."
     BLOWS_UP = "The covariance blows up in finite time."
+    UNBOUNDED = "The covariance grows without bound, but not in finite time."
     BLOW_UP_DATA_EXIST = "There are starts, named in the statement, that blow up in finite time."
     LOCALLY_STABLE = "There is an equilibrium that attracts all covariances near it."
     MARGINAL = (

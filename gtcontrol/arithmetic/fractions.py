@@ -10,7 +10,7 @@ from flint import fmpq, fmpq_mat
 from .._check import Array
 from . import balls
 
-__all__ = ["fraction", "fractions", "identity", "positive_definite", "rounded"]
+__all__ = ["column", "fraction", "fractions", "identity", "positive_definite", "rounded"]
 
 # FLINT has no stubs.
 Fractions = Any
@@ -71,3 +71,8 @@ def _eliminates(rows: list[list[Any]]) -> bool:
                 for j in range(i, n):
                     rows[i][j] -= factor * rows[k][j]
     return True
+
+
+def column(entries: list[Any]) -> Fractions:
+    """Column of given fractions."""
+    return fmpq_mat([[x] for x in entries])

@@ -16,7 +16,10 @@ from flint import fmpq_mat, fmpz_poly
 
 from .fractions import Fractions
 
-__all__ = ["LARGEST_ORDER", "Inertia", "inertia", "rank", "stacked"]
+__all__ = ["LARGEST_ORDER", "Inertia", "inertia", "rank", "sides", "stacked"]
+
+# FLINT has no stubs.
+Polynomial = Any
 
 #: Characteristic polynomials of a larger order are not formed.
 LARGEST_ORDER = 40
@@ -38,7 +41,15 @@ def inertia(matrix: Fractions) -> Inertia | None:
         return None
     if n == 0:
         return Inertia(0, 0, 0)
-    polynomial = matrix.charpoly().numer()
+    return sides(matrix.charpoly())
+
+
+def sides(polynomial: Polynomial) -> Inertia | None:
+    """Count roots of a polynomial of fractions by the sign of their real part.
+
+    None if the precision of the isolated roots does not tell.
+    """
+    polynomial = polynomial.numer()
     common = polynomial.gcd(_mirrored(polynomial))
     left = right = 0
     for value, count in (polynomial // common).complex_roots():

@@ -12,6 +12,7 @@ from ..status import Verdict
 from .rules import rule
 from .rules.base import Refuted, Scope, Statement
 from .rules.integration import IntegrationRule
+from .rules.turning_limit import TurningLimit
 
 __all__ = ["Conclusion", "Contradiction", "conclude", "settle"]
 
@@ -19,12 +20,19 @@ __all__ = ["Conclusion", "Contradiction", "conclude", "settle"]
 _WHOLE = (
     Verdict.BLOWS_UP,
     Verdict.CONVERGES,
+    Verdict.UNBOUNDED,
     Verdict.BOUNDED,
     Verdict.MARGINAL,
 )
 
+#: Verdicts that exclude a blow-up.
+_NEVER = (Verdict.CONVERGES, Verdict.UNBOUNDED, Verdict.BOUNDED)
+
 #: Verdicts about some starts only.
 _PART = (Verdict.BLOW_UP_DATA_EXIST, Verdict.LOCALLY_STABLE)
+
+#: Rules that say more than that a covariance is bounded.
+_TELLING = (IntegrationRule.name, TurningLimit.name)
 
 
 class Contradiction(RuntimeError):
@@ -97,12 +105,15 @@ def _rank(claim: Claim, s: Statement, problem: CertificationProblem) -> tuple[fl
 def _refuse_contradiction(proved: Sequence[Statement]) -> None:
     whole = [s for s in proved if s.scope is not Scope.SOME_STARTS]
     finite = [s for s in whole if s.verdict is Verdict.BLOWS_UP]
-    never = [s for s in whole if s.verdict in (Verdict.CONVERGES, Verdict.BOUNDED)]
+    never = [s for s in whole if s.verdict in _NEVER]
     some = [s for s in proved if s.verdict is Verdict.BLOW_UP_DATA_EXIST]
     everywhere = [s for s in never if s.scope is Scope.EVERY_START]
+    bounded = [s for s in whole if s.verdict in (Verdict.CONVERGES, Verdict.BOUNDED)]
+    growing = [s for s in whole if s.verdict is Verdict.UNBOUNDED]
     lower, upper = _blow_up(proved)
     pair = (finite and never and (finite[0], never[0])) or (
-        some and everywhere and (some[0], everywhere[0])
+        (some and everywhere and (some[0], everywhere[0]))
+        or (growing and bounded and (growing[0], bounded[0]))
     )
     if pair:
         raise Contradiction(
@@ -119,7 +130,7 @@ def _refuse_contradiction(proved: Sequence[Statement]) -> None:
 def _blow_up(proved: Sequence[Statement]) -> tuple[float, float]:
     """Enclosure of the blow-up time of the start that all proved statements give together."""
     about = [s for s in proved if s.scope is not Scope.SOME_STARTS]
-    if any(s.verdict in (Verdict.CONVERGES, Verdict.BOUNDED) for s in about):
+    if any(s.verdict in _NEVER for s in about):
         return math.inf, math.inf
     return (
         max((s.lower for s in about), default=0.0),
@@ -142,7 +153,7 @@ def _besides(said: Sequence[tuple[Claim, Statement]]) -> list[str]:
 
 def _adds(main: Statement, other: Statement, claim: Claim) -> bool:
     """Whether another statement tells something that the main one leaves open."""
-    if main.verdict in (Verdict.BLOWS_UP, Verdict.CONVERGES):
+    if main.verdict in (Verdict.BLOWS_UP, Verdict.CONVERGES, Verdict.UNBOUNDED):
         return False
     if main.verdict is Verdict.BOUNDED:
         if other.verdict is Verdict.UNDECIDED:  # such as an equilibrium that repels

@@ -38,6 +38,9 @@ BETWEEN = 120
 #: The covariance has settled when it changes, in one unit of its own time, by less than this.
 SETTLED = 1e-9
 
+#: A larger covariance has not settled, whatever the rounding of its change says.
+LARGEST_TRACE = 1e150
+
 #: A state that returns this closely, relatively, is on a cycle.
 RETURNED = 1e-5
 
@@ -129,6 +132,8 @@ def _full_rank(law: Gaussian) -> Gaussian:
 
 def _settled(p: Parameters, law: Gaussian, largest: float) -> bool:
     """Whether the covariance hardly changes, or has vanished."""
+    if not law.trace < LARGEST_TRACE:
+        return False
     S = law.covariance
     size = float(np.linalg.norm(S))
     if size <= 1e-12 * largest:

@@ -13,14 +13,18 @@ from ..problem.definitions import CertificationProblem
 from ..results.claims import Claim
 from ..status import Verdict
 from .conclusion import Conclusion
-from .search import bracket, local, quadratic_lmi, rays, regimes, riccati
+from .search import bracket, limits, local, quadratic_lmi, rays, regimes, riccati
 
 __all__ = ["RUNGS", "Rung"]
 
 #: An enclosure of the blow-up time of this relative width is good enough.
 CLOSE = 1e-11
 
-_WHOLE = (Verdict.BLOWS_UP, Verdict.CONVERGES, Verdict.BOUNDED)
+_WHOLE = (Verdict.BLOWS_UP, Verdict.CONVERGES, Verdict.UNBOUNDED, Verdict.BOUNDED)
+
+#: Verdicts without blow-up, and those that leave nothing to tell of equilibria.
+_NEVER = (Verdict.CONVERGES, Verdict.BOUNDED, Verdict.UNBOUNDED)
+_SETTLED = (Verdict.CONVERGES, Verdict.BLOWS_UP, Verdict.UNBOUNDED)
 
 Find = Callable[[CertificationProblem], Iterator[Claim]]
 
@@ -64,18 +68,19 @@ def _measures(problem: CertificationProblem, found: Conclusion) -> bool:
 
 def _coarse(problem: CertificationProblem, found: Conclusion) -> bool:
     """Whether the blow-up time of the start could be enclosed more closely."""
-    if problem.start is None or found.verdict in (Verdict.CONVERGES, Verdict.BOUNDED):
+    if problem.start is None or found.verdict in _NEVER:
         return problem.start is not None and not found.proved
     return not found.upper - found.lower <= CLOSE * found.lower
 
 
 def _unsettled(problem: CertificationProblem, found: Conclusion) -> bool:
     """Whether equilibria may tell where the covariance goes."""
-    return not (found.proved and found.verdict in (Verdict.CONVERGES, Verdict.BLOWS_UP))
+    return not (found.proved and found.verdict in _SETTLED)
 
 
 RUNGS: tuple[Rung, ...] = (
     Rung("closed form for V = v I", riccati.find, _always),
+    Rung("limits and growth for V = v I", limits.find, _always),
     Rung("tests of order d", regimes.find, _open),
     Rung("rays at infinity", rays.find, _open),
     Rung("matrix inequalities", quadratic_lmi.find, _measures),

@@ -6,6 +6,8 @@ import math
 import time
 from collections.abc import Sequence
 
+import numpy as np
+
 from .._interrupt import Interruption
 from .._threads import single_threaded
 from ..errors import InvalidNumber, InvalidShape
@@ -78,7 +80,9 @@ def certify(
     status = Status.SUCCESS
     with Interruption() as interruption:
         try:
-            with interruption.unmasked():
+            # Searches and integrations leave the range of floats where the data do; what they
+            # return is proved, or compared, before it counts.
+            with interruption.unmasked(), np.errstate(all="ignore"):
                 _climb(problem, claims, progress)
                 progress(0.85, "integrating")
                 seen.extend(integrations(problem))

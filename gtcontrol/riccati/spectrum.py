@@ -6,17 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import schur, solve_sylvester
+from scipy.linalg import schur, solve_continuous_lyapunov, solve_sylvester
 
 from .._check import Array
 
-__all__ = ["Spectrum", "invariant_basis", "spectrum_of", "split"]
+__all__ = ["Spectrum", "invariant_basis", "spectrum_of", "split", "spread"]
 
 #: Real parts below this fraction of ‖A‖ count as zero.
 AXIS = 1e-10
 
 #: Real parts that differ by less than this fraction of ‖A‖ count as equal.
 GAP = 1e-8
+
+#: Condition up to which eigenvectors are taken as coordinates.
+CONDITION = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +106,30 @@ def split(A: Array, spectrum: Spectrum, r: int) -> tuple[Array, Array]:
     X = solve_sylvester(T[:r, :r], -T[r:, r:], -T[:r, r:])
     W = Z[:, r:] + Z[:, :r] @ X
     return Z[:, :r], np.asarray(np.linalg.qr(W)[0])
+
+
+def spread(A: Array, U: Array, sign: int) -> Array:
+    """Basis of the invariant subspace range(U) in which the symmetric part of A is sharp.
+
+    With well-conditioned eigenvectors it is the real part of the spectrum; otherwise a Lyapunov
+    function gives up a few percent of the distance to zero.
+    """
+    if not U.shape[1]:
+        return U
+    inner = U.T @ A @ U
+    values, vectors = np.linalg.eig(inner)
+    kept = values.imag >= 0
+    parts = [vectors[:, kept].real, vectors[:, kept & (values.imag > 0)].imag]
+    real = np.concatenate(parts, axis=1)
+    if real.shape[1] == len(inner) and np.linalg.cond(real) < CONDITION:
+        return np.asarray(U @ real)
+    least = float(np.min(sign * values.real))
+    size = float(np.linalg.norm(inner, 2))
+    shift = least - (0.02 * least if least > 1e-6 * size else 0.02 * size)
+    shifted = sign * inner - shift * np.eye(len(inner))
+    H = solve_continuous_lyapunov(shifted.T, np.eye(len(inner)))
+    root, vectors = np.linalg.eigh(0.5 * (H + H.T))
+    return np.asarray(U @ (vectors / np.sqrt(np.maximum(root, 1e-300))))
 
 
 def _ordered(A: Array, spectrum: Spectrum, r: int) -> tuple[Array, Array]:

@@ -26,13 +26,18 @@ __all__ = [
 def scalar_values(heads: Sequence[tuple[Array, Array, Any]]) -> tuple[float, ...] | None:
     """Return the v_h of heads with V_h = v_h I exactly, or None if a head has another V.
 
+    A head with B_h = 0 does nothing to the covariance, and counts as v_h = 0.
+
     Parameters
     ----------
     heads : sequence of (V (d, d), B (d, d), β)
         As in ``Parameters.heads``.
     """
     values = []
-    for V, _, _ in heads:
+    for V, B, _ in heads:
+        if not np.any(B):
+            values.append(0.0)
+            continue
         v = float(V[0, 0])
         if not np.array_equal(V, v * np.eye(V.shape[0])):
             return None

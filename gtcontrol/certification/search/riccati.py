@@ -17,7 +17,7 @@ from ...riccati.crossing import locate
 from ...riccati.evidence import Reason
 from ...riccati.lyapunov import lasting_bound
 from ...riccati.noise import locate_with_noise
-from ...riccati.spectrum import GAP, Spectrum, spectrum_of, split
+from ...riccati.spectrum import GAP, Spectrum, spectrum_of, split, spread
 from ...riccati.status import Crossing, CrossingStatus
 from ...riccati.system import LARGEST_BALLS, System
 from ...riccati.terms import scalar_values
@@ -29,9 +29,6 @@ __all__ = ["find"]
 
 #: Excess of a start over a tangential one, for which blow-up is shown.
 EXCESS = 1e-9
-
-#: Condition up to which eigenvectors are taken as coordinates.
-CONDITION = 1e6
 
 
 def find(problem: CertificationProblem) -> Iterator[Claim]:
@@ -152,7 +149,7 @@ def _limit(system: System, spectrum: Spectrum, r: int, flag: float) -> Claim | N
     if not p and spectrum.axis:  # decay without a rate has a rule of its own
         return None
     U, W = split(A, spectrum, p)
-    basis = np.concatenate([_spread(A, U, 1), _spread(A, W, -1)], axis=1)
+    basis = np.concatenate([spread(A, U, 1), spread(A, W, -1)], axis=1)
     turned = np.linalg.solve(basis, A @ basis)
     inner, outer = turned[:p, :p], turned[p:, p:]
     margin = 1e-12 * spectrum.size
@@ -204,30 +201,6 @@ def _refined(inner: Array, K: Array) -> Array:
     left = inner.T @ X
     X = X + solve_continuous_lyapunov(inner.T, -(left + left.T + K))
     return np.asarray(0.5 * (X + X.T))
-
-
-def _spread(A: Array, U: Array, sign: int) -> Array:
-    """Basis of the invariant subspace range(U) in which the symmetric part of A is sharp.
-
-    With well-conditioned eigenvectors it is the real part of the spectrum; otherwise a Lyapunov
-    function gives up a few percent of the distance to zero.
-    """
-    if not U.shape[1]:
-        return U
-    inner = U.T @ A @ U
-    values, vectors = np.linalg.eig(inner)
-    kept = values.imag >= 0
-    parts = [vectors[:, kept].real, vectors[:, kept & (values.imag > 0)].imag]
-    real = np.concatenate(parts, axis=1)
-    if real.shape[1] == len(inner) and np.linalg.cond(real) < CONDITION:
-        return np.asarray(U @ real)
-    least = float(np.min(sign * values.real))
-    size = float(np.linalg.norm(inner, 2))
-    shift = least - (0.02 * least if least > 1e-6 * size else 0.02 * size)
-    shifted = sign * inner - shift * np.eye(len(inner))
-    H = solve_continuous_lyapunov(shifted.T, np.eye(len(inner)))
-    root, vectors = np.linalg.eigh(0.5 * (H + H.T))
-    return np.asarray(U @ (vectors / np.sqrt(np.maximum(root, 1e-300))))
 
 
 def _symmetric(X: Any) -> Array:

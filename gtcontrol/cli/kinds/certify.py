@@ -65,6 +65,7 @@ Verdicts = Literal[
     "CONVERGES",
     "BOUNDED",
     "BLOWS_UP",
+    "UNBOUNDED",
     "BLOW_UP_DATA_EXIST",
     "LOCALLY_STABLE",
     "MARGINAL",
