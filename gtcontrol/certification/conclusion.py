@@ -160,7 +160,8 @@ def _adds(main: Statement, other: Statement, claim: Claim) -> bool:
             return claim.proved and other.scope is Scope.SOME_STARTS
         return other.verdict is not Verdict.BLOW_UP_DATA_EXIST
     if main.verdict in _PART:
-        return other.verdict in (*_PART, Verdict.UNDECIDED)
+        repels = other.verdict is Verdict.UNDECIDED and other.scope is Scope.SOME_STARTS
+        return other.verdict in _PART or (repels and claim.proved)
     return other.verdict in _PART or other.verdict is Verdict.UNDECIDED
 
 

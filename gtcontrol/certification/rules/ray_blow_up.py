@@ -77,14 +77,13 @@ class RayBlowUp(Rule):
             return Statement(
                 Verdict.BLOWS_UP,
                 Scope.THIS_START,
-                f"The start lies in an invariant cone around a ray at infinity, so that its "
-                f"covariance blows up before t = {at_least(time)}; {where}",
+                f"The covariance of this start blows up before t = {at_least(time)}. {where}",
                 upper=time,
             )
         return Statement(
             Verdict.BLOW_UP_DATA_EXIST,
             Scope.SOME_STARTS,
-            f"There is an invariant cone of covariances that blow up: {where}",
+            where,
         )
 
 
@@ -206,8 +205,8 @@ def _where(problem: CertificationProblem, claim: Claim) -> str:
     growth, drag = base.number(claim, "growth"), base.number(claim, "drag")
     bound = "1/(c y)" if drag == 0 else "ln(c y/(c y - a))/a"
     return (
-        f"with the rows w, h₂, … of the matrix `coordinates`, every covariance S with "
-        f"y = wᵀSw >= {at_least(least)} and Σ hᵢᵀShᵢ <= {at_most(ratio)} y blows up within "
-        f"{bound}, c = {at_most(growth)}, a = {at_least(drag)}, such as large multiples of uuᵀ on "
-        f"the ray u ≈ {vector(ray_of(H))}."
+        f"Covariances near the ray uuᵀ, u ≈ {vector(ray_of(H))}, blow up: every S with "
+        f"y = wᵀSw >= {at_least(least)} and Σ hᵢᵀShᵢ <= {at_most(ratio)} y does, within {bound}, "
+        f"c = {at_most(growth)}, a = {at_least(drag)} (w, h₂, … are the rows of the claim's matrix "
+        "`coordinates`)."
     )
