@@ -17,7 +17,7 @@ import gtcontrol as gt
 from gtcontrol.arithmetic import balls
 from gtcontrol.arithmetic.floats import Enclosure, exact
 from gtcontrol.arithmetic.matrices import BallMatrix, FloatMatrix, block, enclose
-from gtcontrol.arithmetic.real_eigenpair import has_root
+from gtcontrol.arithmetic.newton import has_zero
 from gtcontrol.certification.infinity import expand
 from gtcontrol.certification.rules import rule
 from gtcontrol.certification.rules.base import Refuted, Scope
@@ -212,14 +212,14 @@ def test_the_norm_of_a_product_with_low_rank_is_sharp(rank):
 def test_a_root_is_proved_only_where_there_is_one():
     # F(f) = r + f + f²: roots (-1 ± √(1 - 4r))/2 are real for r <= 1/4.
     def proved(r, radius):
-        return has_root(enclose(np.array([[r]])), enclose(np.eye(1)), (1.0, 0.0, 0.0), radius)
+        return has_zero(enclose(np.array([[r]])), enclose(np.eye(1)), (1.0, 0.0, 0.0), radius)
 
     assert proved(0.2, 0.28)  # |f| = 0.2764
     assert not proved(0.2, 0.2763)
     assert proved(0.2499, 0.5)
     assert not any(proved(0.26, radius) for radius in np.geomspace(1e-6, 10, 200))
     assert not proved(0.2, math.inf)
-    assert not has_root(enclose(np.ones((2, 1))), enclose(np.ones((2, 2))), (0, 0, 0), 1.0)
+    assert not has_zero(enclose(np.ones((2, 1))), enclose(np.ones((2, 2))), (0, 0, 0), 1.0)
 
 
 # -- the expansion ----------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from scipy.integrate import solve_ivp
 
 import gtcontrol as gt
 from gtcontrol.arithmetic import balls
-from gtcontrol.arithmetic.newton import factor_radius, zero_radius
+from gtcontrol.arithmetic.matrices import BallMatrix, enclose
+from gtcontrol.arithmetic.newton import zero_radius
 from gtcontrol.arithmetic.norms import frobenius_bound, norm_bound
 from gtcontrol.arithmetic.symmetric import (
     curvature,
@@ -30,6 +31,7 @@ from gtcontrol.certification.search.local import find, stability_claim
 from gtcontrol.problem.definitions import CertificationProblem
 from gtcontrol.results.claims import Claim
 from gtcontrol.status import Verdict
+from tests.oracles.factors import factor_radius
 
 CASES = {
     "rank lost": {"V": [[1, 0.5], [0.5, 1]], "B": -np.eye(2), "A": [[10, -7.5], [5, -3]]},
@@ -153,7 +155,7 @@ def test_the_words():
     said = rule("local stability").state(of, claims(of, "local stability")[0])
     assert said.verdict is Verdict.LOCALLY_STABLE
     assert said.scope is Scope.SOME_STARTS
-    assert "of rank 2 and trace 0.85433638" in said.text
+    assert "of rank 2, trace 0.85433638" in said.text
     assert "No mean is stable there, as its Jacobian has the trace of V, 3 >= 0" in said.text
     of = problem("mean")
     said = rule("mean stability").state(of, claims(of, "mean stability")[0])
@@ -450,17 +452,17 @@ def test_newton_and_kantorovich_enclose_a_root(offset):
         value = balls.balls(np.array([[x]])) * balls.balls(np.array([[x]])) - balls.balls(
             np.array([[2.0]])
         )
-        radius = zero_radius(value, balls.balls(np.array([[2 * x]])), 1.0)
+        radius = zero_radius(BallMatrix(value), enclose(np.array([[2 * x]])), [1.0])
     true = abs(mp.mpf(x) - mp.sqrt(2))
     assert true <= radius <= 2.5 * offset
 
 
 def test_no_root_is_no_radius():
-    value, slope = balls.balls(np.array([[1.0]])), balls.balls(np.array([[0.0]]))
-    assert zero_radius(value, slope, 1.0) == float("inf")
+    value, slope = enclose(np.array([[1.0]])), enclose(np.array([[0.0]]))
+    assert zero_radius(value, slope, [1.0]) == float("inf")
     # x² + 1 at x = 0.1: the derivative is invertible, but there is no real root.
-    value, slope = balls.balls(np.array([[1.01]])), balls.balls(np.array([[0.2]]))
-    assert zero_radius(value, slope, 1.0) == float("inf")
+    value, slope = enclose(np.array([[1.01]])), enclose(np.array([[0.2]]))
+    assert zero_radius(value, slope, [1.0]) == float("inf")
 
 
 @pytest.mark.parametrize("name", ["rank lost", "bistable", "scalar value"])

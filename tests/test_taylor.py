@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 
 import gtcontrol as gt
 from gtcontrol.arithmetic import balls, taylor
-from gtcontrol.arithmetic.eigenvectors import enclosed_left_eigenpair, is_left_eigenvector
+from gtcontrol.arithmetic.eigenpairs import enclosed_left_eigenpair, is_left_eigenvector
 from gtcontrol.arithmetic.elementary import artanh_quotient, log1p_quotient, riccati_time
 from gtcontrol.certification.bracket.covariance import CovarianceFlow
 from gtcontrol.certification.bracket.plan import order_for
@@ -212,13 +212,13 @@ class TestEigenvectors:
     def test_exact_ones(self):
         J = np.array([[0.0, -1.0], [1.0, 0.0]])
         w = np.array([[1.0, 0.0], [0.0, 1.0]])  # (1, i)
-        assert is_left_eigenvector(np.eye(2) + 2 * J, w, np.array([1.0, 2.0]))
-        assert not is_left_eigenvector(np.eye(2) + 2 * J, w, np.array([1.0, -2.0]))
-        assert not is_left_eigenvector(np.eye(2) + 2 * J, 0 * w, np.array([1.0, 2.0]))
+        assert is_left_eigenvector([np.eye(2), 2 * J], w, np.array([1.0, 2.0]))
+        assert not is_left_eigenvector([np.eye(2), 2 * J], w, np.array([1.0, -2.0]))
+        assert not is_left_eigenvector([np.eye(2), 2 * J], 0 * w, np.array([1.0, 2.0]))
         shear = np.array([[1.0, 1.0], [0.0, 2.0]])
         left, right = np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 0.0]])
-        assert is_left_eigenvector(shear, left, np.array([2.0, 0.0]))
-        assert not is_left_eigenvector(shear, right, np.array([1.0, 0.0]))
+        assert is_left_eigenvector([shear], left, np.array([2.0, 0.0]))
+        assert not is_left_eigenvector([shear], right, np.array([1.0, 0.0]))
 
     def test_enclosures(self):
         V = np.array([[1.0, 0.5], [0.2, 0.8]])

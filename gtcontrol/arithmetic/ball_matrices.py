@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from .._check import Array
 from . import balls
 from .abstract import Matrix
 from .balls import Ball, Balls
+from .norms import eigenvalue_bound, norm_bound
 
 __all__ = ["BallMatrix"]
 
@@ -77,16 +76,8 @@ class BallMatrix(Matrix):
         return self.value[row, column]
 
     def norm(self) -> float:
-        """Root of a bound on the largest eigenvalue of the smaller Gram matrix."""
-        rows, columns = self.shape
-        if not rows or not columns:
-            return 0.0
-        smaller = self.value.transpose() if columns < rows else self.value
-        gram = smaller * smaller.transpose()
-        if gram.nrows() == 1:
-            return balls.above(_root(gram[0, 0]))
-        bound = balls.largest_eigenvalue_bound(gram)
-        return bound if math.isinf(bound) else balls.above(_root(balls.ball(bound)))
+        """Bound on the spectral norm."""
+        return norm_bound(self.value)
 
     def size(self) -> float:
         """Bound of the spectral norm, here the same as :meth:`norm`."""
@@ -94,7 +85,7 @@ class BallMatrix(Matrix):
 
     def top(self) -> float:
         """Bound on the largest eigenvalue of the symmetric part."""
-        return balls.largest_eigenvalue_bound((self.value + self.value.transpose()) / 2)
+        return eigenvalue_bound((self.value + self.value.transpose()) / 2)
 
     def positive_definite(self) -> bool:
         """Whether Cholesky's factorisation of the balls exists."""
@@ -122,8 +113,3 @@ class BallMatrix(Matrix):
     def product_norm(self, inner: Array, right: BallMatrix, outer: float) -> float:
         """Norm of the product, which is small enough to be formed."""
         return (self @ self.like(inner) @ right).norm()
-
-
-def _root(value: Any) -> Any:
-    """Square root of a ball that stands for a number that is not negative."""
-    return value.max(balls.ball(0.0)).sqrt()

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import arb, arb_mat, ctx
+from flint import arb, arb_mat, ctx, fmpq
 
 from .._check import Array
 
@@ -21,23 +22,21 @@ __all__ = [
     "ball",
     "balls",
     "below",
-    "beside",
-    "block",
     "column",
     "columns",
     "diagonal",
     "exponential",
+    "from_fraction",
     "from_fractions",
-    "half_pi",
     "identity",
     "inverse",
-    "largest_eigenvalue_bound",
     "middle",
     "neighbourhood",
     "positive_definite",
     "precision",
     "radius",
     "root",
+    "rows",
     "stacked",
     "table",
     "turn",
@@ -63,10 +62,15 @@ def ball(value: float, radius: float = 0.0) -> Ball:
 
 def balls(matrix: Array) -> Balls:
     """Exact ball matrix of a 2-d array of floats; a vector becomes a column."""
-    rows = np.reshape(matrix, (-1, 1)) if np.ndim(matrix) == 1 else np.atleast_2d(matrix)
-    if rows.size == 0:
-        return arb_mat(*rows.shape)
-    return arb_mat([[arb(x) for x in row] for row in rows.tolist()])
+    given = np.reshape(matrix, (-1, 1)) if np.ndim(matrix) == 1 else np.atleast_2d(matrix)
+    if given.size == 0:
+        return arb_mat(*given.shape)
+    return arb_mat([[arb(x) for x in row] for row in given.tolist()])
+
+
+def from_fraction(value: Fraction) -> Ball:
+    """Ball, at the precision of the current thread, around a fraction."""
+    return arb(fmpq(value.numerator, value.denominator))
 
 
 def from_fractions(matrix: Any) -> Balls:
@@ -104,22 +108,22 @@ def neighbourhood(rows: int, columns: int, size: float) -> Balls:
 
 def stacked(blocks: list[list[Balls]]) -> Balls:
     """Block matrix of ball matrices."""
-    rows: list[list[Ball]] = []
+    made: list[list[Ball]] = []
     for line in blocks:
         parts = [part.tolist() for part in line]
-        rows += [[x for row in together for x in row] for together in zip(*parts, strict=True)]
-    return arb_mat(rows) if rows else arb_mat(0, sum(part.ncols() for part in blocks[0]))
+        made += [[x for row in together for x in row] for together in zip(*parts, strict=True)]
+    return arb_mat(made) if made else arb_mat(0, sum(part.ncols() for part in blocks[0]))
 
 
-def block(matrix: Balls, first: int, last: int) -> Balls:
+def rows(matrix: Balls, first: int, last: int) -> Balls:
     """Rows `first` to `last` (excluded) of a ball matrix."""
-    rows = matrix.tolist()[first:last]
-    return arb_mat(rows) if rows else arb_mat(0, matrix.ncols())
+    chosen = matrix.tolist()[first:last]
+    return arb_mat(chosen) if chosen else arb_mat(0, matrix.ncols())
 
 
 def columns(matrix: Balls, first: int, last: int) -> Balls:
     """Columns `first` to `last` (excluded) of a ball matrix."""
-    return block(matrix.transpose(), first, last).transpose()
+    return rows(matrix.transpose(), first, last).transpose()
 
 
 def exponential(value: Ball) -> Ball:
@@ -177,56 +181,28 @@ def positive_definite(matrix: Balls) -> bool:
 
     Only the lower triangle is read.
     """
-    rows = matrix.tolist()
-    n = len(rows)
+    left = matrix.tolist()
+    n = len(left)
     for j in range(n):
-        pivot = rows[j][j]
+        pivot = left[j][j]
         if not pivot > 0:
             return False
         for i in range(j + 1, n):
-            factor = rows[i][j] / pivot
-            row, other = rows[i], rows
+            factor = left[i][j] / pivot
+            row = left[i]
             for k in range(j + 1, i + 1):
-                row[k] = row[k] - factor * other[k][j]
+                row[k] = row[k] - factor * left[k][j]
     return True
 
 
-def largest_eigenvalue_bound(matrix: Balls) -> float:
-    """Return a float that no eigenvalue of a symmetric matrix in the balls exceeds.
-
-    The bound is that of the approximate eigenvalues plus a margin that is then proved.
-    """
-    n = matrix.nrows()
-    if n == 0:
-        return -math.inf
-    centre = middle(matrix)
-    if not np.all(np.isfinite(centre)):
-        return math.inf
-    guess = float(np.linalg.eigvalsh(0.5 * (centre + centre.T))[-1])
-    size = max(float(np.max(np.abs(centre))), radius(matrix), 1e-300)
-    margin = 1e-14 * n * size + 2 * n * radius(matrix)
-    for _ in range(40):
-        bound: float = guess + margin
-        if positive_definite(arb(bound) * identity(n) - matrix):
-            return bound
-        margin *= 4
-    return math.inf
-
-
-def table(rows: Sequence[Sequence[Ball]]) -> Balls:
+def table(entries: Sequence[Sequence[Ball]]) -> Balls:
     """Matrix of given balls, row by row."""
-    return arb_mat([list(row) for row in rows]) if rows else arb_mat(0, 0)
+    return arb_mat([list(row) for row in entries]) if entries else arb_mat(0, 0)
 
 
 def column(entries: Sequence[Ball]) -> Balls:
     """Column of given balls."""
     return arb_mat([[x] for x in entries]) if entries else arb_mat(0, 1)
-
-
-def beside(columns: Sequence[Balls]) -> Balls:
-    """Matrix of given columns, side by side."""
-    parts = [x.entries() for x in columns]
-    return arb_mat([list(row) for row in zip(*parts, strict=True)])
 
 
 def inverse(matrix: Balls) -> Balls | None:
@@ -235,8 +211,3 @@ def inverse(matrix: Balls) -> Balls | None:
         return matrix.inv()
     except ZeroDivisionError:
         return None
-
-
-def half_pi() -> Ball:
-    """Enclose π/2."""
-    return arb.pi() / 2

@@ -1,4 +1,4 @@
-"""Definiteness and norms of symmetric matrices, decided in balls or in exact fractions.
+"""Definiteness of symmetric matrices, decided in balls or exactly.
 
 Balls of any order are decided by a congruence: if Xᵀ M X is strictly diagonally dominant with a
 positive diagonal, it is positive definite, hence X is invertible and M positive definite.  With X
@@ -9,9 +9,9 @@ balls, so that even an eigenvalue far below the rounding of floats is decided.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._check import Array
 from . import balls, floats
@@ -20,14 +20,17 @@ from .fractions import Fractions
 
 __all__ = [
     "definite",
-    "eigenvalue_bound",
+    "eliminated",
     "enclosure",
-    "norm_bound",
+    "positive_definite",
     "semidefinite",
 ]
 
 #: Up to this order a matrix that the congruence does not decide is factorised in balls.
 SMALL = 16
+
+#: Above this order a matrix of fractions that balls cannot decide is not tried exactly.
+LARGEST_EXACT = 40
 
 #: Relative slack that covers the rounding of a conversion from balls to floats.
 SLACK = 2.0**-50
@@ -83,57 +86,55 @@ def _roots(diagonal: Array) -> Array:
     return np.asarray(np.ldexp(1.0, -np.round(0.5 * np.log2(diagonal)).astype(int)))
 
 
-def eigenvalue_bound(matrix: Balls) -> float:
-    """Return a float that no eigenvalue of a symmetric matrix in the balls exceeds."""
-    close = enclosure(matrix)
-    n = matrix.nrows()
-    if n == 0:
-        return -math.inf
-    if not np.all(np.isfinite(close.radius)):
-        return math.inf
-    middle = 0.5 * close.middle + 0.5 * close.middle.T
-    size = float(np.max(np.abs(middle) + close.radius))
-    if size == 0:
-        return 0.0
-    guess: float = float(np.linalg.eigvalsh(middle / size)[-1]) * size
-    margin = 4e-15 * n * size + 2 * n * float(np.max(close.radius))
-    while margin < 8 * n * size:
-        bound: float = guess + margin
-        if definite(balls.ball(bound) * balls.identity(n) - matrix):
-            return bound
-        margin *= 4
-    return norm_bound(matrix)
+def positive_definite(matrix: Fractions) -> bool:
+    """Whether a symmetric matrix of fractions is proved to be positive definite.
 
-
-def norm_bound(matrix: Balls) -> float:
-    """Upper bound on the spectral norm of the matrices in the balls."""
-    close = enclosure(matrix)
-    if not np.all(np.isfinite(close.radius)):
-        return math.inf
-    return floats.spectral_norm_bound(close)
+    Balls are tried first; a matrix that they cannot decide is eliminated exactly.
+    """
+    if matrix != matrix.transpose():
+        return False
+    for bits in (64, 192):
+        with balls.precision(bits):
+            if definite(balls.from_fractions(matrix)):
+                return True
+    return matrix.nrows() <= LARGEST_EXACT and eliminated(_numerators(matrix), singular=False)
 
 
 def semidefinite(matrix: Fractions) -> bool:
     """Whether a symmetric matrix of fractions is positive semidefinite; exact, always decided."""
-    rows: list[list[Any]] = matrix.tolist()
-    n = len(rows)
-    if any(rows[i][j] != rows[j][i] for i in range(n) for j in range(i)):
-        return False
-    left = list(range(n))
-    while left:
-        if any(rows[i][i] < 0 for i in left):
+    return bool(matrix == matrix.transpose()) and eliminated(_numerators(matrix), singular=True)
+
+
+def _numerators(matrix: Fractions) -> NDArray[np.object_]:
+    whole, _ = matrix.numer_denom()
+    shape = matrix.nrows(), matrix.ncols()
+    return np.array([int(x) for x in whole.entries()], dtype=object).reshape(shape)
+
+
+def eliminated(rows: NDArray[np.object_], *, singular: bool) -> bool:
+    """Whether elimination without fractions (Bareiss) of a symmetric matrix finds no wrong pivot.
+
+    A pivot may be zero only if the matrix may be `singular`, and its row must then vanish:
+    otherwise a minor of order two is negative.
+
+    Parameters
+    ----------
+    rows : (n, n) array of int
+        Python integers.
+    singular : bool
+        Whether semidefinite matrices are accepted, too.
+    """
+    previous = 1
+    while rows.shape[0]:
+        pivot = int(rows[0, 0])
+        if pivot < 0 or (pivot == 0 and not singular):
             return False
-        # A zero on the diagonal of a semidefinite matrix has a zero row.
-        if any(rows[i][i] == 0 and any(rows[i][j] != 0 for j in left) for i in left):
-            return False
-        left = [i for i in left if rows[i][i] != 0]
-        if not left:
-            return True
-        pivot = max(left, key=lambda i: rows[i][i])
-        left.remove(pivot)
-        for i in left:
-            factor = rows[i][pivot] / rows[pivot][pivot]
-            if factor != 0:
-                for j in left:
-                    rows[i][j] -= factor * rows[pivot][j]
+        rest = rows[1:, 1:]
+        if pivot == 0:
+            if any(x != 0 for x in rows[0]):
+                return False
+            rows = rest
+            continue
+        rows = (pivot * rest - np.multiply.outer(rows[1:, 0], rows[0, 1:])) // previous
+        previous = pivot
     return True

@@ -11,19 +11,16 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import arb, fmpq
 from numpy.typing import NDArray
 
 from .._check import Array
 from . import floats
+from .definiteness import eliminated
 
-__all__ = ["Dyadic", "ball", "dyadic", "identity", "positive_definite", "positive_semidefinite"]
+__all__ = ["Dyadic", "dyadic", "identity", "positive_definite", "positive_semidefinite"]
 
 #: Above this order a matrix that floats cannot decide is not eliminated exactly.
 LARGEST_EXACT = 80
-
-# Balls of FLINT, which has no stubs.
-Ball = Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,11 +115,6 @@ def identity(order: int) -> Dyadic:
     return dyadic(np.eye(order))
 
 
-def ball(value: Fraction) -> Ball:
-    """Ball, at the precision of the current thread, around a fraction."""
-    return arb(fmpq(value.numerator, value.denominator))
-
-
 def positive_definite(matrix: Dyadic) -> bool:
     """Whether a symmetric matrix is proved to be positive definite.
 
@@ -131,14 +123,14 @@ def positive_definite(matrix: Dyadic) -> bool:
     """
     if not _symmetric(matrix) or any(x <= 0 for x in matrix.numerators.diagonal()):
         return False
-    return _decided_by_floats(matrix) or _eliminated(matrix, semidefinite=False)
+    return _decided_by_floats(matrix) or _eliminated(matrix, singular=False)
 
 
 def positive_semidefinite(matrix: Dyadic) -> bool:
     """Whether a symmetric matrix is proved to be positive semidefinite."""
     if not _symmetric(matrix) or any(x < 0 for x in matrix.numerators.diagonal()):
         return False
-    return _decided_by_floats(matrix) or _eliminated(matrix, semidefinite=True)
+    return _decided_by_floats(matrix) or _eliminated(matrix, singular=True)
 
 
 def _decided_by_floats(matrix: Dyadic) -> bool:
@@ -161,26 +153,5 @@ def _symmetric(matrix: Dyadic) -> bool:
     return bool(np.all(rows == rows.T))
 
 
-def _eliminated(matrix: Dyadic, *, semidefinite: bool) -> bool:
-    """Whether symmetric elimination without fractions (Bareiss) finds no wrong pivot.
-
-    A pivot may be zero only if `semidefinite`, and its row must then vanish: otherwise a minor
-    of order two is negative.
-    """
-    if matrix.shape[0] > LARGEST_EXACT:
-        return False
-    rows = np.array(matrix.numerators, dtype=object)
-    previous = 1
-    while rows.shape[0]:
-        pivot = int(rows[0, 0])
-        if pivot < 0 or (pivot == 0 and not semidefinite):
-            return False
-        rest = rows[1:, 1:]
-        if pivot == 0:
-            if any(x != 0 for x in rows[0]):
-                return False
-            rows = rest
-            continue
-        rows = (pivot * rest - np.multiply.outer(rows[1:, 0], rows[0, 1:])) // previous
-        previous = pivot
-    return True
+def _eliminated(matrix: Dyadic, *, singular: bool) -> bool:
+    return matrix.shape[0] <= LARGEST_EXACT and eliminated(matrix.numerators, singular=singular)

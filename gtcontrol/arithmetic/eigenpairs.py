@@ -1,4 +1,4 @@
-"""Left eigenpairs that are proved to exist near an approximation, and spectra in a half-plane.
+"""Left eigenpairs, exact or proved to exist near an approximation; spectra in a half-plane.
 
 The equations ``wᵀV = λ wᵀ, w_k = 1`` have the Jacobian ``J = [[Vᵀ - λ, -w], [e_kᵀ, 0]]`` and one
 quadratic term, -δλ δw.  With an approximate inverse R of J and, in the maximum norm, ``η >= ‖R
@@ -22,9 +22,17 @@ from .._check import Array
 from . import balls, floats
 from .balls import Ball
 from .floats import UNIT, UP, Enclosure
-from .matrices import SMALL, BallMatrix, FloatMatrix, Matrix, enclose, total
+from .fractions import fractions, total
+from .matrices import SMALL, BallMatrix, FloatMatrix, Matrix, enclose
 
-__all__ = ["Eigenpair", "antistable", "exact_left_eigenpair", "left_eigenpair"]
+__all__ = [
+    "Eigenpair",
+    "antistable",
+    "enclosed_left_eigenpair",
+    "exact_left_eigenpair",
+    "is_left_eigenvector",
+    "left_eigenpair",
+]
 
 Vector = NDArray[Any]
 
@@ -68,25 +76,64 @@ def antistable(matrix: Matrix, metric: Matrix) -> bool:
     return metric.positive_definite() and (product + product.T).positive_definite()
 
 
+def is_left_eigenvector(matrices: Sequence[Array], vector: Array, value: Array) -> bool:
+    """Whether w' Σ M = λ w' holds exactly, in fractions.
+
+    Parameters
+    ----------
+    matrices : sequence of (d, d) arrays
+        Their exact sum is meant.
+    vector : (d, 2) array
+        Real and imaginary part of w.
+    value : (2,) array
+        Real and imaginary part of λ.
+    """
+    real, imaginary = (float(x) for x in value)
+    turn = fractions(np.array([[real, imaginary], [-imaginary, real]]))
+    w = fractions(vector)
+    # In columns (p, q): M' p = a p - b q and M' q = b p + a q.
+    made = total(matrices).transpose() * w
+    return bool(made == w * turn) and bool(np.any(vector != 0))
+
+
 def exact_left_eigenpair(
     matrices: Sequence[Array], value: complex, vector: Vector
 ) -> Eigenpair | None:
     """Eigenpair of a sum of matrices if the floats given are one exactly, else None.
 
-    Only orders for which entries are balls are tried; the sums are then free of rounding if they
-    fit the precision, and otherwise nothing is proved.
+    Only orders for which entries are balls are tried.
     """
-    n = len(vector)
-    if n > SMALL:
+    parts = np.ascontiguousarray(np.stack([vector.real, vector.imag], axis=1))
+    if len(vector) > SMALL:
         return None
-    V = total(matrices)
-    p, q = (enclose(np.ascontiguousarray(x)) for x in (vector.real, vector.imag))
-    alpha, omega = arb(value.real), arb(value.imag)
-    first = V.T @ p - p.times(alpha) + q.times(omega)
-    second = V.T @ q - q.times(alpha) - p.times(omega)
-    if not (first.vanishes and second.vanishes):
+    if not is_left_eigenvector(matrices, parts, np.array([value.real, value.imag])):
         return None
-    return Eigenpair(alpha, omega, p, q)
+    p, q = (enclose(np.ascontiguousarray(x)) for x in parts.T)
+    return Eigenpair(arb(value.real), arb(value.imag), p, q)
+
+
+def enclosed_left_eigenpair(
+    matrix: Array, value: Array
+) -> tuple[tuple[Ball, Ball], Sequence[Ball], Sequence[Ball]] | None:
+    """Enclose the simple eigenvalue nearest to a value, and its left eigenvector.
+
+    Returns
+    -------
+    value, real, imaginary
+        Balls: the eigenvalue (a, b), and the parts of w with w' M = (a + b i) w'; None if FLINT
+        cannot tell the eigenvalues apart.
+    """
+    rows = [[acb(x) for x in row] for row in matrix.tolist()]
+    try:
+        values, left = acb_mat(rows).eig(left=True, algorithm="rump", tol=None)
+    except ValueError:  # FLINT says so when eigenvalues are multiple
+        return None
+    aim = acb(float(value[0]), float(value[1]))
+    sizes = [float(abs(x - aim).mid()) for x in values]
+    j = int(np.argmin(sizes))
+    order = matrix.shape[0]
+    w = [left[j, i] for i in range(order)]
+    return (values[j].real, values[j].imag), [x.real for x in w], [x.imag for x in w]
 
 
 def left_eigenpair(matrix: Matrix, value: complex, vector: Vector) -> Eigenpair | None:

@@ -20,7 +20,7 @@ from flint import acb, acb_mat, arb, fmpq_mat, fmpq_poly
 
 from .._check import Array
 from .balls import Ball
-from .fractions import fractions
+from .fractions import fractions, total
 
 __all__ = ["ExponentialForm", "quadratic_form", "vanishes_on"]
 
@@ -62,10 +62,10 @@ class ExponentialForm:
 
     def factor(self, s: Ball) -> list[Ball]:
         """Enclose the entries of x at a real ball."""
-        total = acb_mat(self.modes[0].nrows(), 1)
+        made = acb_mat(self.modes[0].nrows(), 1)
         for exponent, mode in zip(self.exponents, self.modes, strict=True):
-            total += mode * (exponent * s).exp()
-        return [x.real for x in total.entries()]
+            made += mode * (exponent * s).exp()
+        return [x.real for x in made.entries()]
 
     def reciprocal_integral(self, end: float) -> Ball | None:
         """Enclose the integral of 1/q over [0, end]; it is finite only if q has no zero there."""
@@ -122,7 +122,7 @@ def quadratic_form(
     ExponentialForm or None
         None if the minimal polynomial of the start has a multiple root.
     """
-    V, B, x = _sum(values), _sum(scores), fractions(start)
+    V, B, x = total(values), total(scores), fractions(start)
     chain, relation = _cyclic(V, x)
     p = fmpq_poly([-c for c in relation] + [1])
     if p.gcd(p.derivative()).degree() > 0:
@@ -135,13 +135,6 @@ def quadratic_form(
     table = acb_mat(B)
     weights = [[(r.transpose() * table * u)[0, 0] for u in modes] for r in modes]
     return ExponentialForm(exponents, modes, weights)
-
-
-def _sum(matrices: Sequence[Array]) -> Any:
-    made = fractions(matrices[0])
-    for other in matrices[1:]:
-        made = made + fractions(other)
-    return made
 
 
 def _cyclic(V: Any, x: Any) -> tuple[list[Any], list[Any]]:
@@ -184,4 +177,4 @@ def _number(value: Any) -> Any:
 def vanishes_on(scores: Sequence[Array], start: Array) -> bool:
     """Whether xᵀBx is exactly zero, B = Σ scores."""
     x = fractions(start)
-    return bool((x.transpose() * _sum(scores) * x)[0, 0] == 0)
+    return bool((x.transpose() * total(scores) * x)[0, 0] == 0)

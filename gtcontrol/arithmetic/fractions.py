@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from flint import fmpq, fmpq_mat
 
 from .._check import Array
-from . import balls
 
-__all__ = ["column", "fraction", "fractions", "identity", "positive_definite", "rounded"]
+__all__ = ["column", "fraction", "fractions", "identity", "rounded", "total"]
 
 # FLINT has no stubs.
 Fractions = Any
-
-#: Above this order a matrix that balls cannot decide is not tried with fractions.
-LARGEST_EXACT = 40
 
 
 def fraction(value: float) -> Any:
@@ -35,42 +32,17 @@ def identity(order: int) -> Fractions:
     return fmpq_mat([[int(i == j) for j in range(order)] for i in range(order)])
 
 
+def total(matrices: Sequence[Array]) -> Fractions:
+    """Exact sum of matrices of floats, at least one."""
+    made = fractions(matrices[0])
+    for other in matrices[1:]:
+        made = made + fractions(other)
+    return made
+
+
 def rounded(matrix: Array, bits: int) -> Array:
     """Round entries to multiples of 2^-bits, so that exact fractions stay short."""
     return np.asarray(np.ldexp(np.round(np.ldexp(matrix, bits)), -bits))
-
-
-def positive_definite(matrix: Fractions) -> bool:
-    """Whether a symmetric matrix of fractions is proved to be positive definite.
-
-    Balls are tried first; a matrix that they cannot decide is eliminated exactly.
-    """
-    n = matrix.nrows()
-    if n == 0:
-        return True
-    entries = matrix.tolist()
-    if any(entries[i][j] != entries[j][i] for i in range(n) for j in range(i)):
-        return False
-    for bits in (64, 192):
-        with balls.precision(bits):
-            if balls.positive_definite(balls.from_fractions(matrix)):
-                return True
-    return n <= LARGEST_EXACT and _eliminates(entries)
-
-
-def _eliminates(rows: list[list[Any]]) -> bool:
-    """Whether all pivots of symmetric elimination are positive."""
-    n = len(rows)
-    for k in range(n):
-        pivot = rows[k][k]
-        if pivot <= 0:
-            return False
-        for i in range(k + 1, n):
-            factor = rows[k][i] / pivot
-            if factor != 0:
-                for j in range(i, n):
-                    rows[i][j] -= factor * rows[k][j]
-    return True
 
 
 def column(entries: list[Any]) -> Fractions:

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 
 from flint import arb, arb_mat
 
-from . import balls
+from .norms import norm_bound
 
 __all__ = [
     "Expansion",
@@ -205,7 +205,5 @@ def _growth(
 
 
 def spectral_norm(matrix: Balls) -> Ball:
-    """Upper bound on the spectral norm: the root of a proved bound on the largest eigenvalue."""
-    largest = balls.largest_eigenvalue_bound(matrix.transpose() * matrix)
-    bound = arb(max(largest, 0.0)).sqrt() if math.isfinite(largest) else norm(matrix)
-    return arb(bound.upper())
+    """Upper bound on the spectral norm, as a point."""
+    return arb(norm_bound(matrix))

@@ -22,7 +22,6 @@ import numpy as np
 
 from .._check import Array
 from ..arithmetic import balls
-from ..arithmetic.dyadic import ball
 
 __all__ = ["Comparison", "passage_time", "solution"]
 
@@ -77,12 +76,12 @@ def passage_time(f: Comparison, level: Fraction) -> tuple[float, float]:
     if f.quadratic <= 0 or not f.positive_from(level):
         return 0.0, math.inf
     with balls.precision(BITS):
-        D, slope = f.discriminant, ball(2 * f.quadratic * level + f.linear)
+        D, slope = f.discriminant, balls.from_fraction(2 * f.quadratic * level + f.linear)
         if D > 0:
-            root = ball(D).sqrt()
+            root = balls.from_fraction(D).sqrt()
             time = 2 * (root / slope).atanh() / root
         elif D < 0:
-            root = ball(-D).sqrt()
+            root = balls.from_fraction(-D).sqrt()
             time = 2 * (balls.ball(0.0).acos() - (slope / root).atan()) / root
         else:
             time = 2 / slope

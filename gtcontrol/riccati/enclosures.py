@@ -22,7 +22,8 @@ import numpy as np
 from .._check import Array
 from ..arithmetic import balls, floats
 from ..arithmetic.balls import Ball, Balls
-from ..arithmetic.definiteness import definite, eigenvalue_bound, enclosure, norm_bound
+from ..arithmetic.definiteness import definite, enclosure
+from ..arithmetic.norms import eigenvalue_bound, size_bound
 
 __all__ = ["Curvature", "EnclosedFlow", "State", "balanced", "clear", "negative", "walk"]
 
@@ -54,7 +55,7 @@ class EnclosedFlow:
     _made: dict[float, tuple[Balls, Balls]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._size, self._weight = norm_bound(self.A), norm_bound(self.K)
+        self._size, self._weight = size_bound(self.A), size_bound(self.K)
 
     def transition(self, h: float) -> tuple[Balls, Balls]:
         """Return Φ(h) and G(h)."""

@@ -11,7 +11,7 @@ import numpy as np
 from .._check import Array
 from ..arithmetic import balls, fractions
 from ..arithmetic.balls import Ball, Balls
-from ..arithmetic.definiteness import definite, semidefinite
+from ..arithmetic.definiteness import definite, positive_definite, semidefinite
 from .enclosures import Curvature, EnclosedFlow, State, balanced, negative, walk
 from .system import System
 
@@ -203,7 +203,7 @@ def _bounded(system: System, factor: Array, evidence: Evidence) -> bool:
     exact, L = fractions.fractions(P), fractions.fractions(factor)
     left = system.exact_A.transpose() * exact
     return (
-        fractions.positive_definite(exact)
+        positive_definite(exact)
         and semidefinite((left + left.transpose() + system.exact_K) * -1)
         and semidefinite(fractions.identity(L.ncols()) - L.transpose() * exact * L)
     )

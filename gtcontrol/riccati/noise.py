@@ -24,7 +24,8 @@ from scipy.linalg import schur
 from .._check import Array
 from ..arithmetic import balls
 from ..arithmetic.balls import Balls
-from ..arithmetic.definiteness import definite, eigenvalue_bound
+from ..arithmetic.definiteness import definite
+from ..arithmetic.norms import eigenvalue_bound
 from .evidence import LADDER, Evidence, Reason, after_time
 from .status import Crossing, CrossingStatus
 from .system import System
@@ -102,7 +103,7 @@ class _Moment:
 
 def _moment(time: balls.Ball, pair: Balls) -> _Moment | None:
     d = pair.ncols()
-    X, Y = balls.block(pair, 0, d), balls.block(pair, d, 2 * d)
+    X, Y = balls.rows(pair, 0, d), balls.rows(pair, d, 2 * d)
     try:
         S = Y * X.inv()
     except ZeroDivisionError:  # X is not proved to be invertible
@@ -138,7 +139,7 @@ def _passed(moment: _Moment, flow: _Hamiltonian, direction: Array, upper: float)
     pair = flow.moved(moment.pair, last)
     d = pair.ncols()
     u = balls.balls(direction)
-    x, y = balls.block(pair, 0, d) * u, balls.block(pair, d, 2 * d) * u
+    x, y = balls.rows(pair, 0, d) * u, balls.rows(pair, d, 2 * d) * u
     return bool((x.transpose() * y)[0, 0] < 0)
 
 
@@ -260,7 +261,7 @@ def _distance(flow: _Hamiltonian, system: System, moment: _Moment) -> tuple[floa
     for _ in range(6):
         ahead = flow.matrix * balls.ball(left)
         pair = ahead.exp() * moment.pair
-        X, Y = (balls.middle(balls.block(pair, i * d, (i + 1) * d)) for i in (0, 1))
+        X, Y = (balls.middle(balls.rows(pair, i * d, (i + 1) * d)) for i in (0, 1))
         sizes, right = np.linalg.svd(X)[1:]
         u = right[-1]
         y = Y @ u

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..._check import Array
 from ...arithmetic import balls, taylor
+from ...arithmetic.norms import eigenvalue_bound
 from ...parameters import Parameters
 
 __all__ = ["CovarianceFlow", "SingularCoordinates"]
@@ -124,7 +125,7 @@ class CovarianceFlow:
         rows = _symmetric_map(terms)
         size = range(len(rows))
         doubled = balls.table([[rows[a][b] + rows[b][a] for b in size] for a in size])
-        return balls.ball(0.5 * balls.largest_eigenvalue_bound(doubled))
+        return balls.ball(0.5 * eigenvalue_bound(doubled))
 
 
 def _symmetrised(matrix: Balls) -> Balls:

@@ -31,6 +31,7 @@ import numpy as np
 from ..._check import Array
 from ...arithmetic import balls, taylor
 from ...arithmetic.elementary import riccati_time
+from ...arithmetic.norms import eigenvalue_bound
 from .covariance import CovarianceFlow
 
 __all__ = ["Cone", "build_cone", "coordinates", "symmetric"]
@@ -127,7 +128,7 @@ def build_cone(flow: CovarianceFlow, ray: Array, functional: Array, frame: Array
     for j in range(frame.shape[1]):
         column = balls.balls(frame[:, j])
         columns.append(column - X * (w * column)[0, 0])
-    inverse = balls.inverse(balls.beside(columns))
+    inverse = balls.inverse(balls.stacked([columns]))
     if inverse is None:
         return None
     basis = [_matrix(c, flow.A.nrows()) for c in columns]
@@ -154,7 +155,7 @@ def _constants(
     w0 = forms[0, 0][0]
     J = [[2 * forms[0, b][a] - (w0 if a == b else 0) for b in others] for a in others]
     symmetric_part = [[J[a][b] + J[b][a] for b in range(len(J))] for a in range(len(J))]
-    attraction = -0.5 * balls.largest_eigenvalue_bound(balls.table(symmetric_part))
+    attraction = -0.5 * eigenvalue_bound(balls.table(symmetric_part))
     if not attraction > 0:
         return None
     w1 = _size([2 * forms[0, a][0] for a in others])

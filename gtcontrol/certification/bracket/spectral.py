@@ -22,8 +22,9 @@ from typing import Any
 
 from ..._check import Array
 from ...arithmetic import balls
-from ...arithmetic.eigenvectors import enclosed_left_eigenpair, is_left_eigenvector
+from ...arithmetic.eigenpairs import enclosed_left_eigenpair, is_left_eigenvector
 from ...arithmetic.elementary import artanh_quotient, riccati_time
+from ...arithmetic.norms import eigenvalue_bound
 from ...parameters import Parameters
 from .covariance import CovarianceFlow
 
@@ -105,7 +106,7 @@ def _eigenpair(
 ) -> tuple[Sequence[tuple[Ball, Ball]], Balls, Balls] | None:
     heads = parameters.heads
     pairs = zip(heads, values, strict=True)
-    if all(is_left_eigenvector(V, vector, value) for (V, _, _), value in pairs):
+    if all(is_left_eigenvector([V], vector, value) for (V, _, _), value in pairs):
         exact = [(balls.ball(a), balls.ball(b)) for a, b in values.tolist()]
         return exact, balls.balls(vector[:, 0]), balls.balls(vector[:, 1])
     if len(heads) > 1:
@@ -137,7 +138,7 @@ def time_from_below(flow: CovarianceFlow, covariance: Balls) -> Ball | None:
         In the coordinates of the flow.
     """
     zero, c, y = balls.ball(0.0), flow.quadratic, covariance.trace()
-    growth = balls.ball(balls.largest_eigenvalue_bound(flow.A + flow.A.transpose()))
+    growth = balls.ball(eigenvalue_bound(flow.A + flow.A.transpose()))
     if not c > 0:
         return None
     if flow.noise is None:

@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from ...arithmetic import balls, symmetric
-from ...arithmetic.norms import frobenius_bound, norm_bound
+from ...arithmetic.norms import eigenvalue_bound, frobenius_bound, norm_bound
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
@@ -173,7 +173,7 @@ def _check_start(problem: CertificationProblem, claim: Claim, near: Neighbourhoo
 
 
 def _abscissa(near: Neighbourhood) -> float:
-    return balls.largest_eigenvalue_bound((near.jacobian + near.jacobian.transpose()) / 2)
+    return eigenvalue_bound((near.jacobian + near.jacobian.transpose()) / 2)
 
 
 def _positive(claim: Claim, name: str) -> float:

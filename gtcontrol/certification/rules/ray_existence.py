@@ -21,7 +21,7 @@ from typing import ClassVar
 from ..._check import Array
 from ...arithmetic import balls
 from ...arithmetic.fractions import fractions
-from ...arithmetic.real_eigenpair import has_root
+from ...arithmetic.newton import has_zero
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
@@ -109,7 +109,7 @@ def _check_nearby(parameters: Parameters, H: Array, radius: float) -> None:
     if expansion is None:
         raise Refuted("the matrix `coordinates` is not proved to be regular")
     flow = expansion.linear
-    if not has_root(flow.residual, flow.jacobian, flow.remainder, radius):
+    if not has_zero(flow.residual, flow.jacobian, flow.remainder, radius):
         raise Refuted(f"no ray is proved to exist within {radius:.6g} of the given one")
     eps = balls.ball(radius)
     # On rank one D = f fᵀ; the bounds on the growth hold for ρ = |f|² <= ε².

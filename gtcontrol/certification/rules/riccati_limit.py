@@ -34,7 +34,8 @@ import numpy as np
 from ..._check import Array
 from ...arithmetic import balls
 from ...arithmetic.balls import Balls
-from ...arithmetic.definiteness import definite, enclosure, norm_bound
+from ...arithmetic.definiteness import definite, enclosure
+from ...arithmetic.norms import size_bound
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...riccati.system import System
@@ -74,7 +75,7 @@ def _splitting(A: Balls, basis: Balls, p: int, alpha: float, beta: float) -> _Sp
     except ZeroDivisionError:
         raise Refuted("the basis of the claim is not proved to be invertible") from None
     turned = inverse * A * basis
-    first, second = balls.block(turned, 0, p), balls.block(turned, p, d)
+    first, second = balls.rows(turned, 0, p), balls.rows(turned, p, d)
     A1, E1 = balls.columns(first, 0, p), balls.columns(first, p, d)
     E2, A2 = balls.columns(second, 0, p), balls.columns(second, p, d)
     two = balls.ball(2)
@@ -86,7 +87,7 @@ def _splitting(A: Balls, basis: Balls, p: int, alpha: float, beta: float) -> _Sp
     if not p or not q:
         U = basis if p else balls.zeros(d, 0)
         return _Splitting(inverse, U, A1, balls.zeros(p, q), alpha, beta)
-    e1, e2, sep = balls.ball(norm_bound(E1)), balls.ball(norm_bound(E2)), balls.ball(alpha) - beta
+    e1, e2, sep = balls.ball(size_bound(E1)), balls.ball(size_bound(E2)), balls.ball(alpha) - beta
     tiny = balls.ball(1e-300)
     xi, theta = two * e2 / sep + tiny, two * e1 / sep + tiny
     conditions = (
@@ -121,7 +122,7 @@ def _limit_error(parts: _Splitting, K: Balls, X: Array, limit: Array) -> float:
         guess = balls.balls(X)
         left = parts.Lam.transpose() * guess
         rest = left + left.transpose() + parts.U.transpose() * K * parts.U
-        error = balls.ball(norm_bound(rest)) / (balls.ball(2) * balls.ball(parts.alpha))
+        error = balls.ball(size_bound(rest)) / (balls.ball(2) * balls.ball(parts.alpha))
         exact = guess + balls.neighbourhood(p, p, balls.above(error))
         if not np.array_equal(X, X.T) or not definite(exact):
             raise Refuted("the inverse of the limit is not proved to be positive definite")
@@ -215,7 +216,7 @@ class Limit(Rule):
             raise Refuted(f"the claim is about data of rank {r}, the start has rank {start.rank}")
         if p:
             turned = parts.inverse * balls.balls(start.factor)
-            first, second = balls.block(turned, 0, p), balls.block(turned, p, start.dim)
+            first, second = balls.rows(turned, 0, p), balls.rows(turned, p, start.dim)
             seen = first - parts.Theta * second if start.dim > p else first
             if not definite(seen * seen.transpose()):
                 raise Refuted("the start is not proved to have a part in every mode of the limit")

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arithmetic.balls import Ball, above, ball, half_pi, precision
+from ...arithmetic.balls import Ball, above, ball, precision, turn
 from ...arithmetic.eigenpairs import Eigenpair, exact_left_eigenpair, left_eigenpair
 from ...arithmetic.matrices import Matrix, block, enclose
 from ...parameters import Parameters
@@ -63,7 +63,7 @@ class Inequality:
         u = y + self.shift
         if self.square < 0:
             k = (-self.square).sqrt()
-            return above(self.omega / (2 * k) * (half_pi() - (u / k).atan()))
+            return above(self.omega / (2 * k) * (turn() / 2 - (u / k).atan()))
         k = ball(max(above(self.square), 0.0)).sqrt()
         if not u > k:
             return float("inf")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...arithmetic import balls
+from ...arithmetic.matrices import BallMatrix
 from ...arithmetic.newton import zero_radius
 from ...arithmetic.norms import norm_bound
 from ...problem.definitions import CertificationProblem
@@ -62,7 +63,8 @@ def _check(problem: CertificationProblem, claim: Claim) -> None:
         raise Refuted(f"the rank is {near.rank}; the rule is about positive definite equilibria")
     if count not in range(1, m + 1):
         raise Refuted(f"the number of unstable eigenvalues is {count}")
-    if not zero_radius(near.value, near.jacobian, near.bilinear) <= error < 1:
+    value, jacobian = BallMatrix(near.value), BallMatrix(near.jacobian)
+    if not zero_radius(value, jacobian, [near.bilinear]) <= error < 1:
         raise Refuted(f"no equilibrium is proved within the error {error!r}")
     P = balls.balls(matrix(claim, "form", m, m))
     P = (P + P.transpose()) / 2

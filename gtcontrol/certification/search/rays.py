@@ -20,7 +20,7 @@ from scipy.linalg import LinAlgError, solve_continuous_lyapunov
 
 from ..._check import Array
 from ...arithmetic import balls
-from ...arithmetic.real_eigenpair import has_root
+from ...arithmetic.newton import has_zero
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
@@ -204,6 +204,6 @@ def _existence(parameters: Parameters, cubic: Cubic, growing: list[Ray]) -> Clai
             continue
         flow = expansion.linear
         for radius in RADII[cubic.dim > LARGE]:
-            if has_root(flow.residual, flow.jacobian, flow.remainder, radius):
+            if has_zero(flow.residual, flow.jacobian, flow.remainder, radius):
                 return Claim("ray", numbers={"radius": radius}, arrays={"coordinates": H})
     return None
