@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..problem.definitions import CertificationProblem
 from ..results.claims import Claim
 from ..status import Verdict
@@ -14,7 +16,7 @@ from .rules.base import Refuted, Scope, Statement
 from .rules.integration import IntegrationRule
 from .rules.turning_limit import TurningLimit
 
-__all__ = ["Conclusion", "Contradiction", "conclude", "settle"]
+__all__ = ["Conclusion", "Contradiction", "conclude", "refutation", "settle"]
 
 #: Verdicts that answer the question whole, the best first.
 _WHOLE = (
@@ -54,11 +56,26 @@ class Conclusion:
 
 def settle(problem: CertificationProblem, claim: Claim) -> Claim:
     """Ask the claim's rule whether its data prove it."""
+    reason = refutation(problem, claim)
+    return claim.settled(proved=reason is None, note=reason or "")
+
+
+def refutation(problem: CertificationProblem, claim: Claim) -> str | None:
+    """Why the data of a claim do not prove it; None if they do.
+
+    Raises
+    ------
+    ResultFileInvalid
+        If there is no such rule.
+    """
+    theorem = rule(claim.rule)
     try:
-        rule(claim.rule).check(problem, claim)
+        theorem.check(problem, claim)
     except Refuted as reason:
-        return claim.settled(proved=False, note=str(reason))
-    return claim.settled(proved=True)
+        return str(reason)
+    except (ArithmeticError, np.linalg.LinAlgError) as error:
+        return f"its numbers leave the range of floats ({error})"
+    return None
 
 
 def conclude(problem: CertificationProblem, claims: Sequence[Claim]) -> Conclusion:
@@ -167,9 +184,8 @@ def _adds(main: Statement, other: Statement, claim: Claim) -> bool:
 
 def _repeats(claim: Claim, s: Statement, other: Claim, t: Statement) -> bool:
     """Whether a statement has nothing to add to another one that is shown."""
-    if s.verdict is not t.verdict or (claim.rule == IntegrationRule.name) != (
-        other.rule == IntegrationRule.name
-    ):
+    telling = claim.rule in _TELLING or other.rule in _TELLING
+    if s.verdict is not t.verdict or (telling and claim.rule != other.rule):
         return False
     place, there = claim.arrays.get("frame"), other.arrays.get("frame")
     if s.verdict is not Verdict.LOCALLY_STABLE or place is None or there is None:

@@ -156,7 +156,7 @@ def _period(path: Trajectory) -> float | None:
     last = states[-1]
     size = float(np.linalg.norm(last))
     away = np.linalg.norm(states - last, axis=(1, 2)) / size
-    if away.max() < 1e-3:
+    if not away.max() >= 1e-3:  # nan, too: beyond the range of floats
         return None
     # The last return: the local minimum nearest to the end, after having been away.
     gone = np.flatnonzero(away > 0.5 * away.max())
@@ -208,7 +208,10 @@ class _Record:
 
     def close(self, outcome: str, time: float) -> Integration:
         """Thin out what was kept."""
-        times = np.concatenate(self.times) if self.times else np.zeros(1)
+        if not self.times:  # the scales leave nothing to integrate over
+            nothing = np.zeros((0, self.dim, self.dim))
+            return Integration(outcome, time, self.from_start, np.zeros(0), np.zeros(0), nothing)
+        times = np.concatenate(self.times)
         traces = np.array([float(np.sum(L**2)) for L in self.factors])
         _, first = np.unique(times, return_index=True)
         picked = first[np.unique(np.linspace(0, first.size - 1, KEPT).round().astype(int))]

@@ -13,6 +13,7 @@ from ..problem.definitions import CertificationProblem
 from ..results.claims import Claim
 from ..status import Verdict
 from .conclusion import Conclusion
+from .heads import merge_heads
 from .search import bracket, limits, local, quadratic_lmi, rays, regimes, riccati
 
 __all__ = ["RUNGS", "Rung"]
@@ -63,7 +64,8 @@ def _measures(problem: CertificationProblem, found: Conclusion) -> bool:
         return True
     if found.verdict is Verdict.BLOWS_UP and problem.start is not None:
         return found.lower <= 0 or math.isinf(found.upper)
-    return found.verdict is Verdict.BOUNDED
+    # Without attention no quadratic term bounds anything.
+    return found.verdict is Verdict.BOUNDED and any(merge_heads(p) for p in problem.vertices)
 
 
 def _coarse(problem: CertificationProblem, found: Conclusion) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from .._interrupt import Interruption
 from .._threads import single_threaded
-from ..errors import InvalidNumber, InvalidShape
+from ..errors import InvalidNumber, InvalidShape, NotFinite, OutOfScale
 from ..gaussian import Gaussian
 from ..parameters import Parameters
 from ..problem.definitions import CertificationProblem
@@ -20,7 +21,7 @@ from ..results.claims import Claim
 from ..status import Status
 from .conclusion import Conclusion, Contradiction, conclude, settle
 from .evidence import integrations
-from .ladder import RUNGS
+from .ladder import RUNGS, Rung
 from .rules.integration import claim_of
 
 __all__ = ["certify"]
@@ -30,6 +31,7 @@ AGREEMENT = 1e-6
 
 
 @single_threaded
+@np.errstate(all="ignore")
 def certify(
     parameters: Parameters | Sequence[Parameters],
     start: Gaussian | None = None,
@@ -80,9 +82,7 @@ def certify(
     status = Status.SUCCESS
     with Interruption() as interruption:
         try:
-            # Searches and integrations leave the range of floats where the data do; what they
-            # return is proved, or compared, before it counts.
-            with interruption.unmasked(), np.errstate(all="ignore"):
+            with interruption.unmasked():
                 _climb(problem, claims, progress)
                 progress(0.85, "integrating")
                 seen.extend(integrations(problem))
@@ -141,7 +141,20 @@ def _climb(problem: CertificationProblem, claims: list[Claim], progress: Progres
     for i, rung in enumerate(RUNGS):
         if rung.serves(problem, conclude(problem, claims)):
             progress(0.8 * i / len(RUNGS), rung.title)
-            claims.extend(settle(problem, claim) for claim in rung.find(problem))
+            claims.extend(settle(problem, claim) for claim in _found(rung, problem))
+
+
+def _found(rung: Rung, problem: CertificationProblem) -> Iterator[Claim]:
+    """Claims of a rung, until its numbers leave the range of floats.
+
+    What was found is proved before it counts, so no warning about rounding matters.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            yield from rung.find(problem)
+        except (ArithmeticError, np.linalg.LinAlgError, NotFinite, OutOfScale):
+            return
 
 
 def _hold_against(

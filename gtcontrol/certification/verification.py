@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 
+import numpy as np
+
 from .._threads import single_threaded
 from ..errors import InvalidShape, ResultFileInvalid
 from ..results.certificate import Certificate
 from ..results.design import Design
 from ..results.storage import load
-from .conclusion import Contradiction, conclude
+from .conclusion import Contradiction, conclude, refutation
 from .design.proof import reasons as doubts
-from .rules import rule
 from .rules.base import Refuted
 
 __all__ = ["Verification", "verify"]
@@ -46,6 +47,7 @@ class Verification:
 
 
 @single_threaded
+@np.errstate(all="ignore")
 def verify(certificate: Certificate | Design | str | PathLike[str]) -> Verification:
     """Check a certificate again, from its parameters and data alone.
 
@@ -81,16 +83,16 @@ def _reasons(result: Certificate) -> Iterator[str]:
     for i, claim in enumerate(result.claims):
         if claim.proved:
             try:
-                theorem = rule(claim.rule)
-                theorem.check(result.problem, claim)
-            except Refuted as reason:
-                yield f"claim {i + 1} ({claim.rule}) is not proved by its data: {reason}"
+                reason = refutation(result.problem, claim)
             except ResultFileInvalid as error:
                 yield str(error)
+                continue
+            if reason is not None:
+                yield f"claim {i + 1} ({claim.rule}) is not proved by its data: {reason}"
     try:
         found = conclude(result.problem, result.claims)
-    except (Refuted, ResultFileInvalid, Contradiction) as reason:
-        yield f"no verdict follows from the claims: {reason}"
+    except (Refuted, ResultFileInvalid, Contradiction) as error:
+        yield f"no verdict follows from the claims: {error}"
         return
     for name in ("verdict", "proved", "statement", "lower", "upper", "bound"):
         said, follows = getattr(result, name), getattr(found, name)

@@ -10,7 +10,7 @@ from .bernoulli import Attractor, AttractorKind, attractor
 from .crossing import blow_up
 from .equilibria import Equilibria, Equilibrium, equilibria
 from .flow import transition
-from .solution import factor_at
+from .solution import covariance_at, factor_at
 from .status import Crossing, CrossingStatus
 from .terms import quadratic_term, scalar_values
 
@@ -23,6 +23,7 @@ __all__ = [
     "Equilibrium",
     "attractor",
     "blow_up",
+    "covariance_at",
     "equilibria",
     "factor_at",
     "quadratic_term",

@@ -51,6 +51,7 @@ _STATUS = {
 
 
 @single_threaded
+@np.errstate(all="ignore")
 def blow_up(
     parameters: Parameters,
     start: Gaussian,

@@ -7,7 +7,7 @@ import numpy as np
 from ... import _check
 from ..._check import Array
 from ..._threads import single_threaded
-from ...errors import InvalidShape, TooLarge
+from ...errors import InvalidShape, OutOfScale, TooLarge
 from ...parameters import Parameters
 from ...results.equilibria import Equilibrium
 from .attractors import integrate
@@ -33,6 +33,7 @@ SAME = 1e-6
 
 
 @single_threaded
+@np.errstate(all="ignore")
 def equilibria(
     parameters: Parameters, *, starts: int = 200, seed: int = 0
 ) -> tuple[Equilibrium, ...]:
@@ -64,6 +65,8 @@ def equilibria(
     ------
     TooLarge
         If d > 40.
+    OutOfScale
+        If the sizes of the parameters are too far apart for double precision.
 
     Examples
     --------
@@ -85,10 +88,14 @@ def equilibria(
             f"{MOST_DIMENSIONS}. Follow the flow with `simulate` instead."
         )
     field, units = scaled(Quadratic.of(parameters))
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        # Starts of Newton's method may leave for infinity, and are dropped when they do.
-        factors = _distinct(field, _candidates(field, count, rng))
-        found = [classify(parameters, units[:, None] * L) for L in factors]
+    if not all(np.all(np.isfinite(x)) for x in (field.A, field.V, field.B, field.Q, units)):
+        raise OutOfScale(
+            "the sizes of A, V, B and the noise are too far apart for double precision in any unit "
+            "of the tokens and of time; rescale them, or set what is negligible to 0."
+        )
+    # Starts of Newton's method may leave for infinity, and are dropped when they do.
+    factors = _distinct(field, _candidates(field, count, rng))
+    found = [classify(parameters, units[:, None] * L) for L in factors]
     kept = _without_continua(found)
     return tuple(sorted(kept, key=lambda e: (not e.stable, -e.rank, -np.trace(e.covariance))))
 

@@ -82,7 +82,7 @@ def _from_start(claim: Claim, outcome: str) -> Statement:
         )
     if outcome == "growth":
         return Statement(
-            Verdict.UNDECIDED,
+            Verdict.UNBOUNDED,
             scope,
             f"From this start the covariance grows beyond double precision by t = {time:.6g}, "
             "without finite-time blow-up.",
@@ -105,7 +105,7 @@ def _from_many(claim: Claim, many: dict[str, int]) -> Statement:
         )
     if many["growth"]:
         return Statement(
-            Verdict.UNDECIDED,
+            Verdict.UNBOUNDED,
             Scope.SOME_STARTS,
             f"{many['growth']} of {total} integrations grow beyond double precision without "
             "finite-time blow-up.",

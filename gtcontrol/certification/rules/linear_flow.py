@@ -1,13 +1,13 @@
 """No attention in the covariance, K = Σ v_h (B_h + B_hᵀ) = 0: S' = A S + S Aᵀ + Q.
 
-S(t) = Φ S₀ Φᵀ + ∫₀ᵗ Φ Q Φᵀ with Φ = e^{At}.  Let R be the smallest A-invariant subspace that holds the
-range of S₀ (all of R^d, for all starts), N that which holds the range of Q.
+S(t) = Φ S₀ Φᵀ + ∫₀ᵗ Φ Q Φᵀ with Φ = e^{At}.  Let R be the smallest A-invariant subspace that holds
+the range of S₀ (all of R^d, for all starts), N that which holds the range of Q.
 
-The first term is bounded, or tends to 0, or has a limit, exactly if e^{At} u does so for all u in R:
-if the roots of the minimal polynomial of A on R lie left of the imaginary axis but for simple ones,
-or all of them do, or but for a simple root 0.  The limit is then P S₀ Pᵀ with the spectral projector P
-on the kernel.  The second term increases; it has a limit exactly if A is Hurwitz on N, and otherwise
-grows at least like t, since ∫ |Φu|² = ∞ for some u in the range of Q.
+The first term is bounded, or tends to 0, or has a limit, exactly if e^{At} u does so for all u in
+R: if the roots of the minimal polynomial of A on R lie left of the imaginary axis but for simple
+ones, or all of them do, or but for a simple root 0.  The limit is then P S₀ Pᵀ with the spectral
+projector P on the kernel.  The second term increases; it has a limit exactly if A is Hurwitz on N,
+and otherwise grows at least like t, since ∫ |Φu|² = ∞ for some u in the range of Q.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ...status import Verdict
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .motions import BITS, Exact, below, choice, flag, motion_in, within
 
-__all__ = ["LINEAR_OUTCOMES", "LinearFlow", "exact_limit", "motions_of"]
+__all__ = ["LINEAR_OUTCOMES", "LinearFlow", "exact_limit", "linear_rate", "motions_of"]
 
 #: Outcomes by the number that claims carry.
 LINEAR_OUTCOMES = ("limit", "bounded", "unbounded")
@@ -78,6 +78,20 @@ def exact_limit(exact: Exact, basis: Fractions, moved: Motion, *, from_start: bo
     return made
 
 
+def linear_rate(moved: Motion, fed: Motion) -> Ball | None:
+    """Enclose the rate at which S approaches its limit; None if nothing moves.
+
+    Where P ≠ 0, the slowest term is P S₀ (Φ - P)ᵀ, with the exponent of one mode, not of a pair.
+    """
+    factor = -1 if moved.polynomial[0] == 0 else -2
+    rates = [
+        x * balls.ball(times)
+        for x, times in ((moved.decay, factor), (fed.decay, -2))
+        if x is not None
+    ]
+    return min(rates, key=balls.below) if rates else None
+
+
 class LinearFlow(Rule):
     """S obeys a linear equation: its limit, its boundedness, or its growth, exactly."""
 
@@ -120,8 +134,7 @@ class LinearFlow(Rule):
         from_start, d = flag(claim, "start"), exact.problem.dim
         if not moved.settles or not (from_start or moved.decays):
             raise Refuted("the covariance has no limit, or its limit depends on the start")
-        slowest = _higher(moved.decay, fed.decay)
-        below(number(claim, "rate"), None if slowest is None else -_twice(slowest))
+        below(number(claim, "rate"), linear_rate(moved, fed))
         made = exact_limit(exact, basis, moved, from_start=from_start)
         within(made, matrix(claim, "limit", d, d), number(claim, "error"))
 
@@ -160,9 +173,9 @@ def _towards(limit: Array, numbers: object, problem: CertificationProblem) -> st
     size = float(np.trace(limit))
     what = "tends to 0" if size == 0 else f"tends to a covariance of trace {size:.10g}"
     start = problem.start
-    if values["start"] and start is not None and np.array_equal(limit, start.covariance):
-        if not values["noisy"] and not values["rate"]:
-            return "does not move" if size else "remains 0"
+    same = start is not None and np.array_equal(limit, start.covariance)
+    if values["start"] and same and not values["noisy"] and not values["rate"]:
+        return "does not move" if size else "remains 0"
     if values["rate"] > 0:
         what += f", at any exponential rate below {values['rate']:.10g}"
     if not values["unique"]:

@@ -1,7 +1,7 @@
 """V = v I, K <= 0, a mode that K does not see: S grows without bound, but not in finite time.
 
-Let L₀ be a factor of the covariance at some time (time 0, here), y a vector, u = L₀ y and
-z = e^{At} u.  Since K <= 0, S exists for ever, and from the closed form
+Let L₀ be a factor of the covariance at some time (time 0, here), y a vector, u = L₀ y and z =
+e^{At} u.  Since K <= 0, S exists for ever, and from the closed form
 
     S(t) = Φ L₀ (I - C)⁻¹ L₀ᵀ Φᵀ >= z zᵀ/(yᵀ(I - C)y) = z zᵀ/(|y|² + ∫₀ᵗ zᵀ|K|z),
 
@@ -10,11 +10,11 @@ as M⁻¹ >= y yᵀ/(yᵀMy) for M > 0.  Noise only adds to S.
 Hidden modes.  If u lies in U, the largest A-invariant subspace in the kernel of K, then K z = 0 and
 S >= z zᵀ/|y|², which is unbounded if z is.  A start of full rank has every u in its range; with
 noise Q every covariance after time 0 has the A-invariant subspace N in its range that Q drives
-(compare with the linear equation of A - c I on a short time).  If u lies in U and in the range of
-Q >= c u uᵀ, then S >= c ∫₀ᵗ Φ u uᵀ Φᵀ, which is unbounded unless z decays.
+(compare with the linear equation of A - c I on a short time).  If u lies in U and in the range of Q
+>= c u uᵀ, then S >= c ∫₀ᵗ Φ u uᵀ Φᵀ, which is unbounded unless z decays.
 
-Growth against sight.  If the largest real part α of the exponents of z exceeds that of the part of z
-that K sees, β, and 0, the quotient grows at least like e^{2(α - max(β, 0))t}, up to powers of t.
+Growth against sight.  If the largest real part α of the exponents of z exceeds that of the part of
+z that K sees, β, and 0, the quotient grows at least like e^{2(α - max(β, 0))t}, up to powers of t.
 """
 
 from __future__ import annotations

@@ -3,18 +3,18 @@
 Let S* >= 0 solve A S + S Aᵀ + S K S + Q = 0 with M = A + S*K Hurwitz, and (A, Q) be stabilisable:
 every mode of A that does not decay is driven by Q.  Then S → S* from every start.
 
-From above.  D = S - S* obeys D' = M D + D Mᵀ + D K D; if D(0) >= 0, then 0 <= D <= e^{Mt} D(0) e^{Mᵀt}.
-From below.  The solution from 0 increases (S' = Q >= 0 at first, and the flow keeps the order), stays
-below S*, and so tends to an equilibrium S₀.  If wᵀ(A + S₀K) = λwᵀ with Re λ >= 0, then
-2 Re λ w*S₀w + w*(Q - S₀KS₀)w = 0 makes w*Qw = 0 and K S₀ conj(w) = 0, so wᵀA = λwᵀ: a mode that Q does
-not drive.  Hence A + S₀K is Hurwitz, too, and from (A + S₀K)(S₀ - S*) + (S₀ - S*) Mᵀ = 0 (subtract the
-equations) S₀ = S*.  Every start lies between 0 and S₀ + S*, and the flow keeps the order.  Near S* the
-rate is that of the linearisation, D ↦ M D + D Mᵀ.
+From above.  D = S - S* obeys D' = M D + D Mᵀ + D K D; if D(0) >= 0, then 0 <= D <= e^{Mt} D(0)
+e^{Mᵀt}. From below.  The solution from 0 increases (S' = Q >= 0 at first, and the flow keeps the
+order), stays below S*, and so tends to an equilibrium S₀.  If wᵀ(A + S₀K) = λwᵀ with Re λ >= 0,
+then 2 Re λ w*S₀w + w*(Q - S₀KS₀)w = 0 makes w*Qw = 0 and K S₀ conj(w) = 0, so wᵀA = λwᵀ: a mode
+that Q does not drive.  Hence A + S₀K is Hurwitz, too, and from (A + S₀K)(S₀ - S*) + (S₀ - S*) Mᵀ =
+0 (subtract the equations) S₀ = S*.  Every start lies between 0 and S₀ + S*, and the flow keeps the
+order.  Near S* the rate is that of the linearisation, D ↦ M D + D Mᵀ.
 
-Existence.  Let S₁ be floats with residual R, M₁ = A + S₁K, and T such that T⁻¹M₁T has a symmetric part
-at most -α.  In coordinates T, D ↦ M₁D + DM₁ᵀ has an inverse of norm at most 1/(2α), so by Brouwer's
-theorem S₁ + D is a solution for some |D| <= ρ if |R| + |K|ρ² <= 2αρ; there the symmetric part of M is
-at most -α + |K|ρ.  It is Hurwitz then, so S* = ∫ e^{Mt}(Q - S*KS*)e^{Mᵀt} >= 0.
+Existence.  Let S₁ be floats with residual R, M₁ = A + S₁K, and T such that T⁻¹M₁T has a symmetric
+part at most -α.  In coordinates T, D ↦ M₁D + DM₁ᵀ has an inverse of norm at most 1/(2α), so by
+Brouwer's theorem S₁ + D is a solution for some |D| <= ρ if |R| + |K|ρ² <= 2αρ; there the symmetric
+part of M is at most -α + |K|ρ.  It is Hurwitz then, so S* = ∫ e^{Mt}(Q - S*KS*)e^{Mᵀt} >= 0.
 """
 
 from __future__ import annotations

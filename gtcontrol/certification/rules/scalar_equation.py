@@ -1,9 +1,9 @@
 """d = 1 with noise and K > 0: s' = 2 a s + k s² + q, decided by the roots of the right side.
 
-k > 0, q > 0.  The roots are (-a ± √D)/k, D = a² - kq; both are positive iff D >= 0 and a < 0.  If there
-are no positive roots, s' >= c > 0 on s >= 0, and every start blows up.  Otherwise starts below the
-upper root tend to the lower one, at the rate 2√D (like 1/t if D = 0); the upper root itself stays; and
-starts above it blow up.
+k > 0, q > 0.  The roots are (-a ± √D)/k, D = a² - kq; both are positive iff D >= 0 and a < 0.  If
+there are no positive roots, s' >= c > 0 on s >= 0, and every start blows up.  Otherwise starts
+below the upper root tend to the lower one, at the rate 2√D (like 1/t if D = 0); the upper root
+itself stays; and starts above it blow up.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """V = v I, K <= 0, a start of rank one whose dominant modes are a complex pair: S turns for ever.
 
-Let z = e^{At} L, with one column L.  S = z zᵀ/(1 + ∫₀ᵗ zᵀ|K|z).  If the roots a ± iω, a > 0, ω > 0, of the
-minimal polynomial of L are simple and have a larger real part than all others, then
-z = e^{at}(p(t) + o(1)), p a motion round an ellipse of period 2π/ω; if K sees that pair, the
-denominator is e^{2at}(q(t) + o(1)) with a positive q of period π/ω, as p pᵀ is.  So S - p pᵀ/q → 0: the
-motion becomes periodic, with a direction that turns by half a turn in π/ω, and has no limit.
+Let z = e^{At} L, with one column L.  S = z zᵀ/(1 + ∫₀ᵗ zᵀ|K|z).  If the roots a ± iω, a > 0, ω > 0,
+of the minimal polynomial of L are simple and have a larger real part than all others, then z =
+e^{at}(p(t) + o(1)), p a motion round an ellipse of period 2π/ω; if K sees that pair, the
+denominator is e^{2at}(q(t) + o(1)) with a positive q of period π/ω, as p pᵀ is.  So S - p pᵀ/q → 0:
+the motion becomes periodic, with a direction that turns by half a turn in π/ω, and has no limit.
 """
 
 from __future__ import annotations

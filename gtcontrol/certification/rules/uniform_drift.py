@@ -6,8 +6,8 @@ With Γ = Lᵀ K L and g(t) = ∫₀ᵗ e^{2as} ds,
 
 a > 0: no blow-up iff Γ <= 0; then S → 2a L (-Γ)⁻¹ Lᵀ if Γ < 0, with the rate 2a, and otherwise S
 grows like e^{2at}.  a = 0: no blow-up iff Γ <= 0; then S → L P Lᵀ like 1/t, with the orthogonal
-projector P on the kernel of Γ.  a < 0: no blow-up iff Γ <= -2a; then S → L P Lᵀ with the projector P
-on the kernel of Γ + 2a, at the rate -2a: 0 below the threshold.
+projector P on the kernel of Γ.  a < 0: no blow-up iff Γ <= -2a; then S → L P Lᵀ with the projector
+P on the kernel of Γ + 2a, at the rate -2a: 0 below the threshold.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Claims for value matrices V_h = v_h I where the covariance is linear, marginal, noisy or grows."""
+"""Claims for V_h = v_h I where the covariance is linear, marginal, noisy, or grows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...riccati.spectrum import spread
 from ...riccati.system import LARGEST_BALLS, System
 from ...riccati.terms import scalar_values
 from ..rules.base import Refuted
-from ..rules.linear_flow import LINEAR_OUTCOMES, exact_limit, motions_of
+from ..rules.linear_flow import LINEAR_OUTCOMES, exact_limit, linear_rate, motions_of
 from ..rules.motions import BITS, Exact, motion_in
 from ..rules.riccati_growth import GROUNDS, column_rate
 from ..rules.riccati_noise_limit import proved_distance
@@ -86,8 +86,7 @@ def _linear(problem: CertificationProblem) -> Iterator[Claim]:
                 made = exact_limit(exact, basis, moved, from_start=from_start)
             except Refuted:  # the rule on noise does without fractions
                 continue
-            slow = [x * balls.ball(-2) for x in (moved.decay, fed.decay) if x is not None]
-            numbers["rate"] = min((_positive([x]) for x in slow), default=0.0)
+            numbers["rate"] = _positive([linear_rate(moved, fed)])
             numbers["unique"] = float(moved.decays)
             arrays["limit"], numbers["error"] = _nearest(made)
         else:
@@ -106,7 +105,7 @@ def _nearest(exact: Fractions) -> tuple[Array, float]:
     limit = balls.middle(balls.from_fractions(exact))
     limit = 0.5 * limit + 0.5 * limit.T
     miss = (exact - fractions.fractions(limit)).entries()
-    error = max((balls.above(balls.from_fractions(fractions.column([abs(x)]))[0, 0]) for x in miss))
+    error = max(balls.above(balls.from_fractions(fractions.column([abs(x)]))[0, 0]) for x in miss)
     return limit, float(error)
 
 
