@@ -28,6 +28,13 @@ __all__ = ["integrate", "integrations"]
 #: Work of one evaluation of the field (multiplications) above which nothing is integrated.
 LARGEST_WORK = 1e7
 
+#: Seconds that one entry of a matrix takes, for being read and for each column of the factor;
+#: evaluations in a step; seconds for all integrations; and steps that are too few to tell anything.
+READ, MULTIPLY = 1e-9, 1e-10
+EVALUATIONS = 15
+SECONDS = 3.0
+LEAST_STEPS = 200
+
 #: Covariances are kept for pictures up to this dimension, at so many times.
 KEPT_DIM = 8
 KEPT = 500
@@ -56,11 +63,23 @@ SIZES = (1.0, 0.1, 10.0)
 
 def integrations(problem: CertificationProblem) -> Iterator[Integration]:
     """Integrate from the start, or from random ones if there is none, under each vertex."""
+    count = len(problem.vertices) * (1 if problem.start is not None else len(SIZES))
     for parameters in problem.vertices:
         starts = [problem.start] if problem.start is not None else _random_starts(parameters)
         for start in starts:
-            if affordable(parameters, start.rank):
-                yield integrate(parameters, start, from_start=problem.start is not None)
+            most = min(
+                MOST_STEPS if problem.start is not None else FEWER_STEPS,
+                _steps(parameters, start.rank, count),
+            )
+            if affordable(parameters, start.rank) and most >= LEAST_STEPS:
+                yield integrate(parameters, start, most, from_start=problem.start is not None)
+
+
+def _steps(parameters: Parameters, rank: int, count: int) -> int:
+    """Steps that fit into the time for all integrations, `count` of them."""
+    entries = (2.0 * len(parameters.heads) + 1.0) * parameters.dim**2
+    step = EVALUATIONS * entries * (READ + MULTIPLY * rank)
+    return int(min(SECONDS / (count * step), 1e9))
 
 
 def affordable(parameters: Parameters, rank: int) -> bool:
@@ -79,8 +98,10 @@ def natural_size(parameters: Parameters) -> float:
     return size if 0 < size < math.inf else 1.0
 
 
-def integrate(parameters: Parameters, start: Gaussian, *, from_start: bool) -> Integration:
-    """Integrate until the covariance blows up, settles, returns, or the work is used up."""
+def integrate(
+    parameters: Parameters, start: Gaussian, most: int = MOST_STEPS, *, from_start: bool
+) -> Integration:
+    """Integrate until the covariance blows up, settles, returns, or `most` steps are used up."""
     d = parameters.dim
     still = Parameters.trusted(
         parameters.A, parameters.B, parameters.V, np.zeros(d), parameters.noise
@@ -88,7 +109,6 @@ def integrate(parameters: Parameters, start: Gaussian, *, from_start: bool) -> I
     law = Gaussian.trusted(np.zeros(d), start.factor)
     record = _Record(d, from_start)
     span, clock, steps = 4.0 / _speed(still, law), 0.0, 0
-    most = MOST_STEPS if from_start else FEWER_STEPS
     for _ in range(PIECES):
         if not 0 < span < math.inf:
             break

@@ -7,6 +7,7 @@ arithmetic in which they are used, since floats would round them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from .._check import Array
 from ..arithmetic.matrices import Matrix, total
 from ..parameters import Parameters
 
-__all__ = ["Head", "merge_heads"]
+__all__ = ["Head", "merge_families", "merge_heads"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +53,50 @@ class Head:
 
 def merge_heads(parameters: Parameters) -> tuple[Head, ...]:
     """Heads of `parameters` without those that are zero, equal ones merged."""
-    made: list[Head] = []
-    for V, B, _ in parameters.heads:
-        if np.any(V) and np.any(B):
-            for i, other in enumerate(made):
-                if len(other.scores) == 1 and np.array_equal(other.scores[0], B):
-                    made[i] = Head((*other.values, V), other.scores)
-                    break
-                if len(other.values) == 1 and np.array_equal(other.values[0], V):
-                    made[i] = Head(other.values, (*other.scores, B))
-                    break
-            else:
-                made.append(Head((V,), (B,)))
-    return tuple(made)
+    return merge_families((parameters,))[0]
+
+
+def merge_families(vertices: Sequence[Parameters]) -> list[tuple[Head, ...]]:
+    """Heads of each vertex of a family, merged in the same way at all of them.
+
+    In the convex hull each head has a value matrix and a score matrix that are combinations of its
+    own, so that heads are equal, or zero, only if they are so at every vertex.  Vertices with
+    different numbers of heads have none in common, and are returned as they are.
+
+    Parameters
+    ----------
+    vertices : sequence of Parameters
+        At least one, of one dimension.
+    """
+    tables = [[(V, B) for V, B, _ in p.heads] for p in vertices]
+    if len({len(heads) for heads in tables}) > 1:
+        return [tuple(Head((V,), (B,)) for V, B in heads) for heads in tables]
+    groups: list[tuple[list[int], bool, bool]] = []
+    for h in range(len(tables[0])):
+        if not all(any(np.any(heads[h][i]) for heads in tables) for i in (0, 1)):
+            continue
+        for members, by_value, by_score in groups:
+            first = members[0]
+            same = [
+                all(np.array_equal(heads[first][i], heads[h][i]) for heads in tables)
+                for i in (0, 1)
+            ]
+            if by_score and same[1]:
+                groups[groups.index((members, by_value, by_score))] = ([*members, h], False, True)
+                break
+            if by_value and same[0]:
+                groups[groups.index((members, by_value, by_score))] = ([*members, h], True, False)
+                break
+        else:
+            groups.append(([h], True, True))
+    return [tuple(_head(heads, *group) for group in groups) for heads in tables]
+
+
+def _head(
+    heads: Sequence[tuple[Array, Array]], members: list[int], by_value: bool, by_score: bool
+) -> Head:
+    """Merged head of one vertex; a group of equal value matrices has one of them."""
+    values, scores = (tuple(heads[h][i] for h in members) for i in (0, 1))
+    if by_value and by_score:
+        return Head(values, scores)
+    return Head(values[:1], scores) if by_value else Head(values, scores[:1])

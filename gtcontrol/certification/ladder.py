@@ -15,6 +15,7 @@ from ..status import Verdict
 from .conclusion import Conclusion
 from .heads import merge_heads
 from .search import bracket, limits, local, quadratic_lmi, rays, regimes, riccati
+from .search import bracket, growth, limits, local, quadratic_lmi, rays, regimes, riccati
 
 __all__ = ["RUNGS", "Rung"]
 
@@ -68,6 +69,11 @@ def _measures(problem: CertificationProblem, found: Conclusion) -> bool:
     return found.verdict is Verdict.BOUNDED and any(merge_heads(p) for p in problem.vertices)
 
 
+def _unbounded(problem: CertificationProblem, found: Conclusion) -> bool:
+    """Whether blow-up is neither excluded nor, for the start, known not to come too soon."""
+    return not (found.proved and found.verdict in _NEVER) and found.lower <= 0
+
+
 def _coarse(problem: CertificationProblem, found: Conclusion) -> bool:
     """Whether the blow-up time of the start could be enclosed more closely."""
     if problem.start is None or found.verdict in _NEVER:
@@ -85,6 +91,7 @@ RUNGS: tuple[Rung, ...] = (
     Rung("limits and growth for V = v I", limits.find, _always),
     Rung("tests of order d", regimes.find, _open),
     Rung("rays at infinity", rays.find, _open),
+    Rung("growth by norms", growth.find, _unbounded),
     Rung("matrix inequalities", quadratic_lmi.find, _measures),
     Rung("equilibria", local.find, _unsettled),
     Rung("enclosure of the blow-up time", bracket.find, _coarse),

@@ -11,7 +11,7 @@ import time
 # each other; must be set before NumPy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from . import attention, campaign, certificates, energy, kinetic, simulation
+from . import attention, campaign, certificates, energy, kinetic, simulation, wide
 from .figures import Figure
 
 #: Name -> title, measurement, number of instances, number with --quick.
@@ -34,6 +34,7 @@ SECTIONS = {
         certificates.DEFAULT_COUNT,
         12,
     ),
+    "wide": ("Certificates at large dimension", wide.measure, wide.DEFAULT_COUNT, 5),
     "import": ("Import", simulation.measure_import, simulation.IMPORTS, 3),
 }
 

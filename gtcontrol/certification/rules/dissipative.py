@@ -22,10 +22,13 @@ One head needs νβ < 1 only.  It holds if B is symmetric and V antistable (β =
 positive spectrum and is diagonalisable (``W = T^-T T^-1``, ν = 0), and in general if the spectrum
 of V lies in the sector ``|Im λ| < Re λ/β``.  All conditions but that on θ are linear in the
 vertices of a family, so they hold in its hull; that on θ is checked for all pairs.
+
+Heads that act on coordinates of their own are treated apart: see :mod:`.dissipative_blocks`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -38,10 +41,10 @@ from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
 from ..digits import rounded_up
-from ..heads import Head, merge_heads
+from ..heads import Head, merge_families
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 
-__all__ = ["BITS", "Dissipative"]
+__all__ = ["BITS", "Dissipative", "check_attention", "check_bound", "say"]
 
 #: Precision of the balls, in bits.
 BITS = 256
@@ -60,22 +63,35 @@ class Dissipative(Rule):
 
     def state(self, problem: CertificationProblem, claim: Claim) -> Statement:
         """Bounded for every A, with the bound for this one."""
-        bound, growth = number(claim, "bound"), number(claim, "growth")
-        inequality = (
-            f"y = tr(WS) obeys y' <= {growth:.6g} y - y²/{number(claim, 'theta'):.6g}"
-            + (" plus the noise" if _noisy(problem) else "")
-            + " for every covariance"
-        )
-        if bound == 0:
-            rate = f" like exp({rounded_up(growth)} t)" if growth < 0 else " like 1/t"
-            text = f"The covariance tends to zero from every start, at least{rate}: {inequality}."
-            return Statement(Verdict.CONVERGES, Scope.EVERY_START, text, np.inf, np.inf, bound=0.0)
-        text = (
-            f"The covariance stays bounded from every start: {inequality}, so that lim sup tr "
-            "S is at "
-            f"most {rounded_up(bound)}. With another A it stays bounded, too."
-        )
-        return Statement(Verdict.BOUNDED, Scope.EVERY_START, text, np.inf, np.inf, bound=bound)
+        return say(problem, claim)
+
+
+def say(problem: CertificationProblem, claim: Claim, where: str = "") -> Statement:
+    """Put the inequality and its bound into words.
+
+    Parameters
+    ----------
+    problem : CertificationProblem
+    claim : Claim
+    where : str
+        What is to be said of W.
+    """
+    bound, growth = number(claim, "bound"), number(claim, "growth")
+    inequality = (
+        f"y = tr(WS) obeys y' <= {growth:.6g} y - y²/{number(claim, 'theta'):.6g}"
+        + (" plus the noise" if _noisy(problem) else "")
+        + f" for every covariance{where}"
+    )
+    if bound == 0:
+        rate = f" like exp({rounded_up(growth)} t)" if growth < 0 else " like 1/t"
+        text = f"The covariance tends to zero from every start, at least{rate}: {inequality}."
+        return Statement(Verdict.CONVERGES, Scope.EVERY_START, text, np.inf, np.inf, bound=0.0)
+    text = (
+        f"The covariance stays bounded from every start: {inequality}, so that lim sup tr "
+        "S is at "
+        f"most {rounded_up(bound)}. With another A it stays bounded, too."
+    )
+    return Statement(Verdict.BOUNDED, Scope.EVERY_START, text, np.inf, np.inf, bound=bound)
 
 
 def _noisy(problem: CertificationProblem) -> bool:
@@ -89,7 +105,22 @@ def _check(problem: CertificationProblem, claim: Claim) -> None:
         raise Refuted("the metric W is not symmetric")
     W = enclose(table)
     _require(W.positive_definite(), "the metric W is positive definite")
-    families = [merge_heads(p) for p in problem.vertices]
+    check_attention(W, merge_families(problem.vertices), claim)
+    check_bound(W, problem, claim)
+
+
+def check_attention(W: Matrix, families: Sequence[tuple[Head, ...]], claim: Claim) -> None:
+    """Check that the quadratic part of y' is at most -y²/θ.
+
+    Parameters
+    ----------
+    W : (d, d) matrix
+        Symmetric.
+    families : sequence of tuples of Head
+        Merged heads of each vertex, of order d.
+    claim : Claim
+        With the constants of the module and `theta`.
+    """
     count = len(families[0])
     if count == 0 or any(len(heads) != count for heads in families):
         raise Refuted("a vertex of the family has no attention, or other heads than the first")
@@ -99,9 +130,6 @@ def _check(problem: CertificationProblem, claim: Claim) -> None:
     for normal, _ in parts:
         for _, good in parts:
             _check_theta(W, normal, good, kappa, theta)
-    for p in problem.vertices:
-        _check_growth(W, p, _finite(claim, "growth"))
-    _check_bound(W, problem, claim)
 
 
 def _finite(claim: Claim, name: str) -> float:
@@ -186,8 +214,19 @@ def _check_growth(W: Matrix, p: Parameters, growth: float) -> None:
     _require(slack.vanishes or slack.positive_definite(), "WA + AᵀW <= a W")
 
 
-def _check_bound(W: Matrix, problem: CertificationProblem, claim: Claim) -> None:
-    """Check the bound on lim sup tr S: the root of a y - y²/θ + tr(W noise) by λ_min(W)."""
+def check_bound(W: Matrix, problem: CertificationProblem, claim: Claim) -> None:
+    """Check the growth a, and the root of a y - y²/θ + tr(W noise) by λ_min(W) as a bound on tr S.
+
+    Parameters
+    ----------
+    W : (d, d) matrix
+        Symmetric.
+    problem : CertificationProblem
+    claim : Claim
+        With `growth`, `theta`, `floor` and `bound`.
+    """
+    for p in problem.vertices:
+        _check_growth(W, p, _finite(claim, "growth"))
     growth, theta = ball(_finite(claim, "growth")), ball(_finite(claim, "theta"))
     floor, bound = _finite(claim, "floor"), _finite(claim, "bound")
     identity = enclose(np.eye(problem.dim))

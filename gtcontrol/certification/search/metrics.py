@@ -16,7 +16,7 @@ from ...results.claims import Claim
 from ..heads import Head
 from .lyapunov import lyapunov_metric, sector_metrics
 
-__all__ = ["find"]
+__all__ = ["MARGIN", "bounds", "find"]
 
 #: Relative margin by which proved constants exceed their estimates.
 MARGIN = 1e-8
@@ -225,8 +225,10 @@ def _claim(
     if not kappa > MARGIN:
         return None
     numbers = {"sector": nu, "skewness": beta, "alignment": alignment}
-    bounds = _bounds(problem, W, forms, kappa)
-    if bounds is None:
+    inverses = [(np.linalg.solve(even, W), np.linalg.solve(good, W)) for even, good in forms]
+    theta = max(float(np.sum(x * y.T)) for x, _ in inverses for _, y in inverses)
+    found = bounds(problem, W, theta * (1 + MARGIN) / (2.0 * kappa))
+    if found is None:
         return None
     arrays = {
         "metric": W,
@@ -235,16 +237,24 @@ def _claim(
         "value_sizes": values if count > 1 else np.zeros(1),
         "score_sizes": scores if count > 1 else np.zeros(1),
     }
-    return Claim("dissipative", numbers={**numbers, **bounds}, arrays=arrays)
+    return Claim("dissipative", numbers={**numbers, **found}, arrays=arrays)
 
 
-def _bounds(
-    problem: CertificationProblem, W: Array, forms: list[tuple[Array, Array]], kappa: float
-) -> dict[str, float] | None:
-    """Growth a, θ, λ_min(W) and the bound on lim sup tr S, each on the safe side."""
-    inverses = [(np.linalg.solve(even, W), np.linalg.solve(good, W)) for even, good in forms]
-    theta = max(float(np.sum(x * y.T)) for x, _ in inverses for _, y in inverses)
-    theta *= (1 + MARGIN) / (2.0 * kappa)
+def bounds(problem: CertificationProblem, W: Array, theta: float) -> dict[str, float] | None:
+    """Growth a, λ_min(W) and the bound on lim sup tr S, each on the safe side.
+
+    Parameters
+    ----------
+    problem : CertificationProblem
+    W : (d, d) array
+    theta : float
+        The quadratic part of y' is at most -y²/theta.
+
+    Returns
+    -------
+    dict or None
+        Numbers of a claim; None if one of them is not finite.
+    """
     products = [W @ p.A + (W @ p.A).T for p in problem.vertices]
     if not np.any(products):
         growth = 0.0

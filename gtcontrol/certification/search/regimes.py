@@ -13,8 +13,8 @@ import numpy as np
 from ..._check import Array
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..heads import Head, merge_heads
-from . import curves, isotropy, metrics, spectra
+from ..heads import Head, merge_families
+from . import blockwise, curves, isotropy, metrics, spectra
 
 __all__ = ["find"]
 
@@ -51,9 +51,13 @@ def _attempt(search: Iterator[Claim]) -> Iterator[Claim]:
 
 
 def _find(problem: CertificationProblem) -> Iterator[Claim]:
-    families = [merge_heads(p) for p in problem.vertices]
+    families = merge_families(problem.vertices)
     count = len(families[0])
     if any(len(heads) != count for heads in families) or not count:
+        return
+    apart = blockwise.find(problem)
+    if apart is not None:
+        yield apart
         return
     excluded = _excluded(families)
     if excluded is not None:
