@@ -114,6 +114,45 @@ def test_every_tampered_number_and_matrix_is_rejected():
     assert rejected(problem(C4, C4, start=asked.start), claim)
 
 
+def test_a_chain_sharpens_the_bound_and_every_part_of_it_matters():
+    asked = problem(C4)
+    claim = only(proved(asked, bounds(asked)))
+    links = int(claim.numbers["links"])
+    assert links >= 1
+    least = np.linalg.eigvalsh(claim.arrays["W"])[0]
+    assert claim.numbers["bound"] < 0.98 * claim.numbers["gamma"] / least
+    for k in range(1, links + 1):
+        for name, factor in (("constant", 0.99), ("level", 0.99), ("linear", 1.02)):
+            changed = {**claim.numbers, f"{name}{k}": claim.numbers[f"{name}{k}"] * factor}
+            assert rejected(asked, replace(claim, numbers=changed)), f"{name}{k}"
+        for name in ("W", "Lam", "Z", "products", "pushes"):
+            values = claim.arrays[f"{name}{k}"]
+            for moved in (values + 0.1, values - 0.1 - 1.1 * np.abs(values).max()):
+                changed = {**claim.arrays, f"{name}{k}": moved}
+                assert rejected(asked, replace(claim, arrays=changed)), f"{name}{k}"
+    fewer = {**claim.numbers, "links": float(links - 1)}
+    assert rejected(asked, replace(claim, numbers=fewer))
+
+
+@pytest.mark.parametrize(("n", "noise"), [(2, 0.0), (3, 0.0), (3, 0.1)])
+def test_trajectories_enter_every_half_space_of_a_chain_and_stay(n, noise):
+    rng = np.random.default_rng(n)
+    V, B = np.eye(n) + 0.3 * rng.standard_normal((2, n, n))
+    p = P(A=np.eye(n) + rng.standard_normal((n, n)), V=V, B=-B, noise=noise * np.eye(n))
+    asked = problem(p)
+    claim = only(proved(asked, bounds(asked)))
+    links = int(claim.numbers["links"])
+    assert links >= 1
+    names = [("W", "gamma"), *((f"W{k}", f"level{k}") for k in range(1, links + 1))]
+    for scale in (0.1, 1.0, 30.0):
+        run = gt.simulate(law(scale * np.eye(n)), p, 60.0, rtol=1e-9)
+        late = run.covariances[run.times >= 30.0]
+        for name, level in names:
+            heights = np.einsum("ij,kij->k", claim.arrays[name], late)
+            assert heights.max() <= claim.numbers[level]
+        assert np.trace(late, axis1=1, axis2=2).max() <= claim.numbers["bound"]
+
+
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_the_bound_of_scalar_parameters_is_nearly_sharp(n):
     asked = problem(P(A=1.5 * np.eye(n), V=np.eye(n), B=-2 * np.eye(n)))

@@ -254,6 +254,80 @@ def test_the_sharp_bound_of_scalar_parameters_is_proved_exactly(n):
     assert not accepted(asked, replace(claim, numbers=lowered))
 
 
+def chained():
+    """s' = 2 s - 2 s^2 on s <= 5/4: 6 e - 8 s + 2 s^2 = 2 (s - 5/4)^2 + 3 (5/4 - s) + 6 e - 55/8."""
+    one, none = np.ones((1, 1)), np.zeros((1, 1, 1))
+    numbers = {"gamma": 1.25, "links": 1.0, "linear1": -6.0, "constant1": 6.885, "level1": 1.15}
+    arrays = {"W1": one, "Lam1": none, "Z1": np.zeros((1, 0, 0)), "products1": none[None]}
+    more = {"pushes1": 3 * one, "shares": np.array([0.0, 1.0])}
+    first = hand_claim(1, 1.0, 1.0, "ultimate-bound", bound=1.15)
+    return replace(
+        first, numbers={**first.numbers, **numbers}, arrays={**first.arrays, **arrays, **more}
+    )
+
+
+def test_a_link_proves_in_a_half_space_what_is_wrong_elsewhere():
+    """y' <= -6 (y - g) for all s needs g >= 4/3; for s <= 5/4 it needs g >= 55/48."""
+    asked = problem(scalar_like(1, 1.0, 1.0))
+    claim = chained()
+    assert accepted(asked, claim)
+    assert RULES["ultimate-bound"].state(asked, claim).bound == 1.15
+    mixed = {"shares": np.array([1.0, 1.0])}
+    both = replace(claim, arrays={**claim.arrays, **mixed})
+    assert not accepted(asked, both)  # s <= (5/4 + 1.15)/2
+    assert accepted(asked, replace(both, numbers={**claim.numbers, "bound": 1.2}))
+    sharpest = {"constant1": 6.875 + 1e-9, "level1": 6.875 / 6 + 1e-9, "bound": 6.875 / 6 + 1e-9}
+    assert accepted(asked, replace(claim, numbers={**claim.numbers, **sharpest}))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "arrays"),
+    [
+        ({"bound": 1.149}, {}),
+        ({"level1": 1.1474}, {}),
+        ({"level1": math.inf}, {}),
+        ({"level1": math.nan}, {}),
+        ({"linear1": 6.0}, {}),
+        ({"linear1": 0.0}, {}),
+        ({"linear1": -6.1}, {}),
+        ({"constant1": 6.874}, {}),
+        ({"gamma": 1.0}, {}),  # y only tends to it
+        ({"gamma": 1.3}, {}),
+        ({"links": 2.0}, {}),
+        ({"links": 0.5}, {}),
+        ({"links": -1.0}, {}),
+        ({"links": math.inf}, {}),
+        ({"links": math.nan}, {}),
+        ({"links": 0.0}, {}),  # without the link the bound is 5/4
+        ({"rank": 1.0}, {}),
+        ({}, {"pushes1": np.zeros((1, 1))}),
+        ({}, {"pushes1": np.full((1, 1), 3.5)}),
+        ({}, {"pushes1": np.full((1, 1), np.nan)}),
+        ({}, {"pushes1": np.ones((1, 2))}),
+        ({}, {"products1": np.full((1, 1, 1, 1), -0.1)}),
+        ({}, {"products1": np.full((1, 1, 1, 1), 1.0)}),
+        ({}, {"products1": np.zeros((1, 1, 1))}),
+        ({}, {"W1": np.full((1, 1), 1.1)}),
+        ({}, {"W1": np.full((1, 1), 0.9)}),
+        ({}, {"Lam1": np.full((1, 1, 1), -0.1)}),
+        ({}, {"Lam1": np.full((1, 1, 1), 1.0)}),
+        ({}, {"shares": np.array([-1.0, 2.0])}),
+        ({}, {"shares": np.array([1.0, 0.0])}),
+        ({}, {"shares": np.array([0.0, 0.0])}),
+        ({}, {"shares": np.array([0.0, 1.0, 1.0])}),
+    ],
+)
+def test_a_tampered_link_is_refuted(numbers, arrays):
+    asked, claim = problem(scalar_like(1, 1.0, 1.0)), chained()
+    made = replace(claim, numbers={**claim.numbers, **numbers}, arrays={**claim.arrays, **arrays})
+    with pytest.raises(Refuted, match=r"\w"):
+        RULES["ultimate-bound"].check(asked, made)
+    for name in ("W1", "Z1", "products1", "pushes1", "shares"):
+        rest = {n: a for n, a in claim.arrays.items() if n != name}
+        with pytest.raises(Refuted, match=r"\w"):
+            RULES["ultimate-bound"].check(asked, replace(claim, arrays=rest))
+
+
 def test_decay_needs_decay():
     asked = problem(scalar_like(2, -0.5, 1.0))
     claim = hand_claim(2, -0.5, 1.0, "decay")

@@ -14,10 +14,14 @@ from ...results.claims import Claim
 from ..pieces import may_dissipate
 from ..quadratic import smat, svec
 from .candidates import GUESS_MARGIN, MARGINS, SLACK, Setting, is_proved, setting_of
+from .links import sharpen
 from .model import JointModel, Point
 from .pinned import PinnedModel
 
 __all__ = ["bounds", "decays"]
+
+#: A claim, and the point that it was made from.
+Found = tuple[Claim, Point]
 
 #: Weights of α against θ at which the search for the least √(αθ) begins.
 STARTS = (0.3, 1.0, 3.0)
@@ -43,7 +47,8 @@ def bounds(problem: CertificationProblem, *, single: bool = False) -> Iterator[C
 
     y' <= α + a y - y²/θ gives lim sup y <= γ = aθ/2 + √(a²θ²/4 + αθ).  With a = 0 its square αθ is
     the least of (α μ + θ/μ)²/4 over μ, so that alternating between μ and the inequality descends.
-    With a >= 0 nothing is gained; a < 0 helps under noise if A is stable.
+    With a >= 0 nothing is gained; a < 0 helps under noise if A is stable.  In the set y <= γ
+    sharper inequalities hold, of which a chain follows.
 
     Parameters
     ----------
@@ -54,18 +59,18 @@ def bounds(problem: CertificationProblem, *, single: bool = False) -> Iterator[C
     setting = setting_of(problem, with_start=False)
     if single and not setting.single:
         return
-    best: Claim | None = None
+    best: Found | None = None
     for point in _guesses(setting, _abscissa(problem, setting)) if setting.noisy else ():
         guess = _bound_claim(setting, point, single=single)
         if guess is not None and is_proved(problem, guess):
-            best = guess
+            best = guess, point
     for linear in _drifts(problem, setting):
         for damped in (True, False) if linear < 0 else (True,):
             found = _bound(setting, linear, damped=damped, single=single)
-            if found is not None and (best is None or _size(found) < _size(best)):
+            if found is not None and (best is None or _size(found[0]) < _size(best[0])):
                 best = found
     if best is not None:
-        yield best
+        yield sharpen(setting, *best)
 
 
 def decays(problem: CertificationProblem, *, single: bool = False) -> Iterator[Claim]:
@@ -108,7 +113,7 @@ def decays(problem: CertificationProblem, *, single: bool = False) -> Iterator[C
                 return
 
 
-def _bound(setting: Setting, linear: float, *, damped: bool, single: bool) -> Claim | None:
+def _bound(setting: Setting, linear: float, *, damped: bool, single: bool) -> Found | None:
     """Smallest bound for a given a."""
 
     def model(*, slack: bool) -> JointModel:
@@ -130,16 +135,16 @@ def _bound(setting: Setting, linear: float, *, damped: bool, single: bool) -> Cl
         balances, improvements = (guide or 1.0,), 0 if guide else 1
     # In large dimension a second failure is the last: more margin seldom helps, and costs minutes.
     for margin in MARGINS if setting.order <= MEDIUM else MARGINS[:2]:
-        best: Claim | None = None
+        best: Found | None = None
         points = 0
         for balance in balances:
             for point in _descent(full, balance, margin, improvements):
                 points += 1
                 claim = _bound_claim(setting, point, single=single)
-                if claim is None or (best is not None and _size(claim) >= _size(best)):
+                if claim is None or (best is not None and _size(claim) >= _size(best[0])):
                     break
                 if is_proved(setting.problem, claim):
-                    best = claim
+                    best = claim, point
             if not points:
                 return None  # infeasible, whatever the balance
         if best is not None:

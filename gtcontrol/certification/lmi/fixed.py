@@ -36,7 +36,7 @@ class FixedModel(Model):
     def __init__(
         self, order: int, pieces: list[Piece], *, sign: int, W: Array, free_slack: bool = False
     ) -> None:
-        super().__init__(order, len(pieces), 3, multipliers=True, free_slack=free_slack)
+        super().__init__(order, len(pieces), 3, multipliers=1, free_slack=free_slack)
         self._W, self._sign = W, sign
         self._weights = cp.Parameter(3)
         p, w = self.p, svec(W)
@@ -75,7 +75,7 @@ class FixedModel(Model):
             return answer, None
         Lam, Z = self.multipliers_and_slacks()
         k, a, e = (float(v) for v in np.asarray(self.unknowns.value)[:3])
-        return answer, Point(self._W, Lam, Z, k, a, e)
+        return answer, Point(self._W, Lam[:, 0], Z, k, a, e)
 
 
 class LevelModel(Model):
@@ -94,7 +94,7 @@ class LevelModel(Model):
     def __init__(
         self, order: int, pieces: list[Piece], *, W: Array, free_slack: bool = False
     ) -> None:
-        super().__init__(order, len(pieces), 1, multipliers=False, free_slack=free_slack)
+        super().__init__(order, len(pieces), 1, multipliers=0, free_slack=free_slack)
         self._W = W
         p, w = self.p, svec(W)
         rows = np.arange(p * p)

@@ -88,7 +88,7 @@ class Point:
 
 
 class Model:
-    """Unknowns: some leading ones, then svec(Λ) and svec(Z) of each piece.
+    """Unknowns: some leading ones, then svec of the Λ and svec(Z) of each piece.
 
     Parameters
     ----------
@@ -98,8 +98,10 @@ class Model:
         Number of pieces.
     leading : int
         Number of the leading unknowns.
-    multipliers, free_slack : bool
-        Whether there are Λ, and whether Z may have any sign (right in rank one).
+    multipliers : int
+        Number of matrices Λ of each piece.
+    free_slack : bool
+        Whether Z may have any sign (right in rank one).
     slack : bool
         Whether there are Z at all.
     """
@@ -110,25 +112,25 @@ class Model:
         count: int,
         leading: int,
         *,
-        multipliers: bool,
+        multipliers: int,
         free_slack: bool,
         slack: bool = True,
     ) -> None:
         self.order, self.count = order, count
         self.p = order * (order + 1) // 2
         self.q = order * (order - 1) // 2 if slack else 0
-        self._leading, self._width = leading, self.p if multipliers else 0
+        self._leading, self.multipliers = leading, multipliers
         self._free = free_slack
         self.unknowns = cp.Variable(self.first(count))
         self.margin = cp.Parameter(nonneg=True)
 
     def first(self, number: int) -> int:
         """First unknown of a piece."""
-        return self._leading + number * (self._width + self.q * (self.q + 1) // 2)
+        return self._leading + number * (self.multipliers * self.p + self.q * (self.q + 1) // 2)
 
     def slack_start(self, number: int) -> int:
         """First unknown of Z of a piece."""
-        return self.first(number) + self._width
+        return self.first(number) + self.multipliers * self.p
 
     def image(self, parts: list[Part], size: int) -> Any:
         """Square matrix of order `size`, linear in the unknowns."""
@@ -151,9 +153,8 @@ class Model:
 
     def cones(self, number: int) -> list[Any]:
         """Constraints Λ ⪰ 0 and Z ⪰ 0 of a piece."""
-        made = []
-        if self._width:
-            made.append(self.inside(self.symmetric(self.first(number), self.order)))
+        starts = [self.first(number) + k * self.p for k in range(self.multipliers)]
+        made = [self.inside(self.symmetric(start, self.order)) for start in starts]
         if self.q and not self._free:
             made.append(self.inside(self.symmetric(self.slack_start(number), self.q)))
         return made
@@ -164,16 +165,18 @@ class Model:
             return []
         return [(rows, -slack_operator(self.order), self.slack_start(number))]
 
-    def multipliers_and_slacks(self) -> tuple[Array | None, Array]:
-        """Values of all Λ and Z."""
-        x, d, q = np.asarray(self.unknowns.value), self.order, self.q
-        Lam, Z = [], []
-        for k in range(self.count):
-            first, middle = self.first(k), self.slack_start(k)
-            Z.append(smat(x[middle : self.first(k + 1)], q) if q else np.zeros((0, 0)))
-            if self._width:
-                Lam.append(smat(x[first:middle], d))
-        return (np.stack(Lam) if Lam else None), np.stack(Z)
+    def multipliers_and_slacks(self) -> tuple[Array, Array]:
+        """Values of all Λ, shape (P, k, d, d) with k of each piece, and of all Z."""
+        x, d, p = np.asarray(self.unknowns.value), self.order, self.p
+        Lam = np.zeros((self.count, self.multipliers, d, d))
+        Z = np.zeros((self.count, self.q, self.q))
+        for number in range(self.count):
+            first, middle = self.first(number), self.slack_start(number)
+            for k in range(self.multipliers):
+                Lam[number, k] = smat(x[first + k * p : first + (k + 1) * p], d)
+            if self.q:
+                Z[number] = smat(x[middle : self.first(number + 1)], self.q)
+        return Lam, Z
 
 
 class JointModel(Model):
@@ -216,7 +219,7 @@ class JointModel(Model):
     ) -> None:
         p = order * (order + 1) // 2
         super().__init__(
-            order, len(pieces), p + 2, multipliers=True, free_slack=free_slack, slack=slack
+            order, len(pieces), p + 2, multipliers=1, free_slack=free_slack, slack=slack
         )
         self._sign, self._linear, self._damped = sign, linear, damped
         self._weights = cp.Parameter(2)
@@ -253,7 +256,7 @@ class JointModel(Model):
         W = smat(x[: self.p], self.order)
         # A negative α is growth by noise; a bound from above has none.
         alpha = alpha if self._sign > 0 else max(alpha, 0.0)
-        return Point(W, Lam, Z, quadratic, self._linear, -self._sign * alpha)
+        return Point(W, Lam[:, 0], Z, quadratic, self._linear, -self._sign * alpha)
 
     def _block(self, number: int, piece: Piece) -> Any:
         p, sign = self.p, self._sign

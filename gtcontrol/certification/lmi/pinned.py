@@ -42,7 +42,7 @@ class PinnedModel(Model):
         damped: bool = False,
     ) -> None:
         p = order * (order + 1) // 2
-        super().__init__(order, len(pieces), p + 1, multipliers=False, free_slack=free_slack)
+        super().__init__(order, len(pieces), p + 1, multipliers=0, free_slack=free_slack)
         self._linear, self._damped = linear, damped
         size = p + 1 if damped else p
         grid = np.arange(size * size).reshape(size, size)

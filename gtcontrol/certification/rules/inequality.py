@@ -7,15 +7,17 @@ With f(y) = κ y² + a y + e, s the entries of S on and above the diagonal, and 
                     + ⟨Λ, S⟩ + ⟨Z, ∧²S⟩,       2 lᵀs = ⟨σ (W A + AᵀW - a W) - Λ, S⟩,
 
 so that a positive semidefinite block proves the inequality for every covariance.  Without Λ in a
-claim, Λ is what makes l vanish.  All data are floats, hence dyadic fractions: the block is formed
-and decided without any rounding, in the basis E_ii, E_ij + E_ji, in which no root of two occurs.
+claim, Λ is what makes l vanish.  For covariances with tr(W_i S) <= g_i, products
+(g_i - tr(W_i S)) (⟨M_i, S⟩ + m_i) with M_i ⪰ 0, m_i >= 0 may be split off, too.  All data are
+floats, hence dyadic fractions: the block is formed and decided without any rounding, in the basis
+E_ii, E_ij + E_ji, in which no root of two occurs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 
@@ -25,10 +27,18 @@ from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ..comparison import Comparison
 from ..pieces import comparable, index_pairs
-from ..quadratic import Indices, heads_of, pairs
 from .base import Refuted, matrix, number
+from .forms import Rate, entries, level_form, scaled, slack_form, total
 
-__all__ = ["check_inequality", "comparison_of", "level_of", "rank_one", "weight_of"]
+__all__ = [
+    "HalfSpace",
+    "check_inequality",
+    "comparison_of",
+    "finite",
+    "level_of",
+    "rank_one",
+    "weight_of",
+]
 
 #: Above this dimension the exact check, which takes minutes, is refused.
 LARGEST = 16
@@ -37,7 +47,7 @@ LARGEST = 16
 def comparison_of(claim: Claim) -> Comparison:
     """Right-hand side of the comparison equation of a claim."""
     names = ("quadratic", "linear", "constant")
-    return Comparison(*(_fraction(claim, name) for name in names))
+    return Comparison(*(finite(claim, name) for name in names))
 
 
 def weight_of(problem: CertificationProblem, claim: Claim) -> Dyadic:
@@ -54,7 +64,7 @@ def level_of(problem: CertificationProblem, claim: Claim) -> Fraction:
         raise Refuted("the claim is about a start, but the problem has none")
     L = dyadic(problem.start.factor)
     W = weight_of(problem, claim)
-    return Fraction(0) if problem.start.rank == 0 else _sum((W @ L) * L).fraction()
+    return Fraction(0) if problem.start.rank == 0 else total((W @ L) * L).fraction()
 
 
 def rank_one(problem: CertificationProblem, claim: Claim) -> bool:
@@ -76,7 +86,17 @@ def rank_one(problem: CertificationProblem, claim: Claim) -> bool:
     return True
 
 
-def check_inequality(problem: CertificationProblem, claim: Claim, sign: int) -> None:
+@dataclass(frozen=True, eq=False)
+class HalfSpace:
+    """Covariances with tr(W S) <= level."""
+
+    W: Dyadic
+    level: Fraction
+
+
+def check_inequality(
+    problem: CertificationProblem, claim: Claim, sign: int, within: Sequence[HalfSpace] = ()
+) -> None:
     """Prove σ (y' - f(y)) >= 0 along every trajectory of the problem's parameters.
 
     Parameters
@@ -88,6 +108,9 @@ def check_inequality(problem: CertificationProblem, claim: Claim, sign: int) -> 
         one entry for each inequality (see `certification.pieces`), q = d(d-1)/2.
     sign : int
         +1 or -1.
+    within : sequence of HalfSpace, optional
+        As long as the trajectory stays in these K half-spaces; the claim then has the arrays
+        ``products`` (P, K, d, d) and ``pushes`` (P, K).
 
     Raises
     ------
@@ -106,115 +129,61 @@ def check_inequality(problem: CertificationProblem, claim: Claim, sign: int) -> 
     slack = matrix(claim, "Z", len(wanted), q, q)
     given = "Lam" in claim.arrays
     multipliers = matrix(claim, "Lam", len(wanted), d, d) if given else None
+    confined = [_Confinement.of(claim, within, n, len(wanted), d) for n in range(len(wanted))]
     for n, (k, m) in enumerate(wanted):
         where = "" if len(wanted) == 1 else f" of the vertices {k} and {m}"
         Z = dyadic(slack[n])
         if not free and not positive_semidefinite(Z):
             raise Refuted(f"the slack Z{where} is not positive semidefinite")
-        rate = _Rate.between(W, problem.vertices[k], problem.vertices[m])
-        lean = _lean(rate.drift, W, f, sign)
+        rate = Rate.between(W, problem.vertices[k], problem.vertices[m])
+        lean = _lean(rate.drift, W, f, sign) - confined[n].lean
         Lam = lean if multipliers is None else dyadic(multipliers[n])
         if not positive_semidefinite(Lam):
             raise Refuted(f"the multiplier Λ{where} is not positive semidefinite")
-        corner = sign * (rate.noise - f.constant)
-        form = _scaled(rate.form, sign) - _slack_form(Z, d) - _level_form(W, sign * f.quadratic)
+        corner = sign * (rate.noise - f.constant) - confined[n].corner
+        form = scaled(rate.form, sign) - slack_form(Z, d) - level_form(W, sign * f.quadratic)
+        form = form - confined[n].form
         if multipliers is None:
             holds = corner >= 0 and positive_semidefinite(form)
         else:
-            holds = _bordered_semidefinite(form, _entries(lean - Lam), corner)
+            holds = _bordered_semidefinite(form, entries(lean - Lam), corner)
         if not holds:
             raise Refuted(f"the block matrix{where} is not positive semidefinite")
 
 
 @dataclass(frozen=True, eq=False)
-class _Rate:
-    """Parts of y' for one vertex, or the mean of a mixed pair: y' = sᵀ form s + ⟨drift, S⟩ + noise.
-
-    `form` is (p, p) in the entries s of S, `drift` (d, d).
-    """
+class _Confinement:
+    """Σ (g_i - tr(W_i S)) (⟨M_i, S⟩ + m_i) = sᵀ form s + ⟨lean, S⟩ + corner."""
 
     form: Dyadic
-    drift: Dyadic
-    noise: Fraction
+    lean: Dyadic
+    corner: Fraction
 
     @classmethod
-    def between(cls, W: Dyadic, first: Parameters, second: Parameters) -> _Rate:
-        """Rate at a vertex (given twice), or the mean of a mixed pair."""
-        half = dyadic(0.5)
-        A = (dyadic(first.A) + dyadic(second.A)) * half
-        drift = W @ A
-        form = _form(W, first, second)
-        if first is not second:
-            form = (form + _form(W, second, first)) * half
-        noise = (_noise(W, first) + _noise(W, second)) / 2
-        return cls(form, drift + drift.T, noise)
-
-
-def _form(W: Dyadic, values: Parameters, scores: Parameters) -> Dyadic:
-    """Matrix of 2 Σ_h tr(W V_h S B_h S) in the entries s."""
-    V, B = heads_of(values)[0], heads_of(scores)[1]
-    d = V.shape[-1]
-    kernel = dyadic(np.zeros((d * d, d * d)))
-    for v, b in zip(V, B, strict=True):
-        N = W @ dyadic(v)
-        # tr(N S B S) = Σ N_ab B_cd S_bc S_da, rows (b, c), columns (d, a).
-        kernel = kernel + N.outer(dyadic(b)).transposed(1, 2, 3, 0).reshaped(d * d, d * d)
-    folded = _fold(kernel, d)
-    return folded + folded.T
-
-
-def _fold(kernel: Dyadic, d: int) -> Dyadic:
-    """Dᵀ K D with the duplication matrix D: rows and columns of equal entries are added."""
-    first, second = _duplicates(d)
-    same = first == second
-    rows = kernel.numerators[first] + np.where(same, 0, 1)[:, None] * kernel.numerators[second]
-    made = rows[:, first] + np.where(same, 0, 1)[None, :] * rows[:, second]
-    return Dyadic(np.asarray(made, dtype=object), kernel.exponent)
-
-
-@cache
-def _duplicates(d: int) -> tuple[Indices, Indices]:
-    """Places in S.ravel() of the entries (i, j), i <= j, and of (j, i)."""
-    i, j = np.triu_indices(d)
-    return np.asarray(i * d + j, dtype=np.intp), np.asarray(j * d + i, dtype=np.intp)
-
-
-def _slack_form(Z: Dyadic, d: int) -> Dyadic:
-    """Matrix of ⟨Z, ∧²S⟩ in the entries s: Σ Z_(ij)(kl) (S_ik S_jl - S_il S_jk)."""
-    i, j = pairs(d)
-    p = d * (d + 1) // 2
-    made = np.zeros((p, p), dtype=object)
-    if i.size == 0:
-        return Dyadic(made, 0)
-    number = np.zeros((d, d), dtype=np.intp)
-    rows, columns = np.triu_indices(d)
-    number[rows, columns] = number[columns, rows] = np.arange(p)
-    I, K = np.meshgrid(i, i, indexing="ij")
-    J, M = np.meshgrid(j, j, indexing="ij")
-    for sign, u, v in ((1, number[I, K], number[J, M]), (-1, number[I, M], number[J, K])):
-        np.add.at(made, (u, v), sign * Z.numerators)
-        np.add.at(made, (v, u), sign * Z.numerators)
-    return Dyadic(made, Z.exponent) * dyadic(0.5)
-
-
-def _level_form(W: Dyadic, factor: Fraction) -> Dyadic:
-    """Matrix of factor · tr(W S)² in the entries s."""
-    w = _entries(W)
-    return _scaled(w.outer(w) * 4, factor)
-
-
-def _entries(matrix: Dyadic) -> Dyadic:
-    """Half the coefficients of ⟨M, S⟩ in the entries s: M_ii/2, and M_ij off the diagonal."""
-    d = matrix.shape[0]
-    i, j = np.triu_indices(d)
-    twice = np.where(i == j, 1, 2).astype(object)
-    made = Dyadic(np.asarray(matrix.numerators[i, j] * twice, dtype=object), matrix.exponent)
-    return made * dyadic(0.5)
+    def of(
+        cls, claim: Claim, within: Sequence[HalfSpace], n: int, count: int, d: int
+    ) -> _Confinement:
+        """Split-off products of inequality n, whose factors are checked."""
+        p, corner = d * (d + 1) // 2, Fraction(0)
+        form, lean = dyadic(np.zeros((p, p))), dyadic(np.zeros((d, d)))
+        if not within:
+            return cls(form, lean, corner)
+        products = matrix(claim, "products", count, len(within), d, d)
+        pushes = matrix(claim, "pushes", count, len(within))
+        for i, half in enumerate(within):
+            M, m = dyadic(products[n, i]), Fraction(float(pushes[n, i]))
+            if m < 0 or not positive_semidefinite(M):
+                raise Refuted("a multiplier of what confines the covariances is negative")
+            cross = entries(half.W).outer(entries(M)) * 2
+            form = form - cross - cross.T
+            lean = lean + scaled(M, half.level) - scaled(half.W, m)
+            corner += m * half.level
+        return cls(form, lean, corner)
 
 
 def _lean(drift: Dyadic, W: Dyadic, f: Comparison, sign: int) -> Dyadic:
     """σ (W A + AᵀW - a W)."""
-    return _scaled(drift - _scaled(W, f.linear), sign)
+    return scaled(drift - scaled(W, f.linear), sign)
 
 
 def _bordered_semidefinite(form: Dyadic, side: Dyadic, corner: Fraction) -> bool:
@@ -230,26 +199,12 @@ def _bordered_semidefinite(form: Dyadic, side: Dyadic, corner: Fraction) -> bool
     return positive_semidefinite(block)
 
 
-def _scaled(matrix: Dyadic, factor: Fraction | int) -> Dyadic:
-    return matrix * Dyadic.of(Fraction(factor))
-
-
-def _sum(matrix: Dyadic) -> Dyadic:
-    return Dyadic(np.asarray(matrix.numerators.sum(), dtype=object), matrix.exponent)
-
-
-def _noise(W: Dyadic, parameters: Parameters) -> Fraction:
-    """tr(W Q)."""
-    if parameters.noise is None:
-        return Fraction(0)
-    return _sum(W * dyadic(parameters.noise)).fraction()
-
-
 def _noisy(parameters: Parameters) -> bool:
     return parameters.noise is not None and bool(np.any(parameters.noise != 0))
 
 
-def _fraction(claim: Claim, name: str) -> Fraction:
+def finite(claim: Claim, name: str) -> Fraction:
+    """A finite number of a claim, exactly."""
     value = number(claim, name)
     if value in (float("inf"), float("-inf")):
         raise Refuted(f"the number `{name}` of the claim is {value}")
