@@ -16,6 +16,7 @@ from .conclusion import Conclusion
 from .heads import merge_heads
 from .search import bracket, limits, local, quadratic_lmi, rays, regimes, riccati
 from .search import bracket, growth, limits, local, quadratic_lmi, rays, regimes, riccati
+from .search import bracket, captured, limits, local, quadratic_lmi, rays, regimes, riccati
 
 __all__ = ["RUNGS", "Rung"]
 
@@ -86,6 +87,11 @@ def _unsettled(problem: CertificationProblem, found: Conclusion) -> bool:
     return not (found.proved and found.verdict in _SETTLED)
 
 
+def _astray(problem: CertificationProblem, found: Conclusion) -> bool:
+    """Whether it is open where the covariance of the start goes."""
+    return problem.start is not None and _unsettled(problem, found)
+
+
 RUNGS: tuple[Rung, ...] = (
     Rung("closed form for V = v I", riccati.find, _always),
     Rung("limits and growth for V = v I", limits.find, _always),
@@ -94,5 +100,6 @@ RUNGS: tuple[Rung, ...] = (
     Rung("growth by norms", growth.find, _unbounded),
     Rung("matrix inequalities", quadratic_lmi.find, _measures),
     Rung("equilibria", local.find, _unsettled),
+    Rung("entry into a region of attraction", captured.find, _astray),
     Rung("enclosure of the blow-up time", bracket.find, _coarse),
 )

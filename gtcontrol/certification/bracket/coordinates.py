@@ -14,15 +14,23 @@ from ...gaussian import norm
 from ...parameters import Parameters
 from .estimate import Estimate
 
-__all__ = ["find_coordinates"]
+__all__ = ["error_growth", "find_coordinates"]
 
 #: Directions in which the covariance is ever smaller than this part of its trace are not enlarged
 #: further.
 FLOORS = (1e-1, 1e-2, 1e-3)
 
 
-def find_coordinates(parameters: Parameters, seen: Estimate) -> Array:
-    """Matrix T, shape (d, d), of the candidate in which errors grow least along a path."""
+def find_coordinates(parameters: Parameters, seen: Estimate, *others: Array) -> Array:
+    """Matrix T, shape (d, d), of the candidate in which errors grow least along a path.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    seen : Estimate
+    *others : (d, d) arrays
+        Candidates besides those that fit the covariances of the path.
+    """
     scales = np.array([norm(L) for L in seen.factors])
     average = sum(
         ((L / s) @ (L / s).T for L, s in zip(seen.factors, scales, strict=True) if s > 0),
@@ -31,7 +39,7 @@ def find_coordinates(parameters: Parameters, seen: Estimate) -> Array:
     average = average / max(float(np.trace(average)), 1e-300)
     unit = scales[scales > 0][0] if np.any(scales > 0) else 1.0
     sizes = np.sqrt(np.diag(average))
-    candidates = []
+    candidates = list(others)
     for stretched in (np.ones_like(sizes), np.where(sizes > 0, sizes, 1.0)):
         scale = np.diag(1.0 / stretched)
         candidates.append(scale / unit)
@@ -39,11 +47,11 @@ def find_coordinates(parameters: Parameters, seen: Estimate) -> Array:
         for floor in FLOORS:
             stretch = np.sqrt(np.maximum(values, 0.0) + floor)
             candidates.append((vectors / stretch).T @ scale / unit)
-    growth = [_growth(parameters, T, seen) for T in candidates]
+    growth = [error_growth(parameters, T, seen) for T in candidates]
     return candidates[int(np.argmin(growth))]
 
 
-def _growth(parameters: Parameters, T: Array, seen: Estimate) -> float:
+def error_growth(parameters: Parameters, T: Array, seen: Estimate) -> float:
     """Integral of the logarithmic norm over the path, inf if it is beyond floats."""
     inverse = np.linalg.inv(T)
     heads = [(T @ V @ inverse, inverse.T @ B @ inverse) for V, B, _ in parameters.heads]

@@ -27,6 +27,7 @@ __all__ = [
     "MOST_WORK",
     "Bracket",
     "Plan",
+    "follow",
     "order_for",
     "replay",
     "start_tube",
@@ -135,10 +136,19 @@ def replay(parameters: Parameters, factor: Array, plan: Plan) -> Bracket | None:
     """
     with balls.precision(plan.bits):
         flow = CovarianceFlow(parameters, plan.coordinates)
-        tube, time = start_tube(flow, factor), balls.ball(0.0)
-        for step in plan.steps.tolist():
-            moved = taylor.advance(flow, taylor.expand(flow, tube, plan.order), step)
-            if moved is None:
-                return None
-            tube, time = moved, time + balls.ball(step)
+        end = follow(flow, start_tube(flow, factor), plan.order, plan.steps)
+        if end is None:
+            return None
+        tube, time = end
         return to_floats(time, *plan.restart(parameters, flow).bracket(tube.matrix))
+
+
+def follow(flow: CovarianceFlow, tube: Tube, order: int, steps: Array) -> tuple[Tube, Ball] | None:
+    """Tube and time after Taylor steps of given lengths (n,); None if one is not proved."""
+    time = balls.ball(0.0)
+    for step in steps.tolist():
+        moved = taylor.advance(flow, taylor.expand(flow, tube, order), step)
+        if moved is None:
+            return None
+        tube, time = moved, time + balls.ball(step)
+    return tube, time

@@ -8,11 +8,36 @@ blocks of A, V_h and B_h.  A ray that repels in the full space may attract there
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._check import Array
 from ...parameters import Parameters
 
-__all__ = ["reduced"]
+__all__ = ["reached", "reduced"]
+
+
+def reached(parameters: Parameters, factor: Array) -> NDArray[np.bool_]:
+    """Which coordinates the covariance ever reaches, shape (d,); at least one.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Of dimension d.
+    factor : (d, r) array
+    """
+    p = parameters
+    found = np.any(factor != 0.0, axis=1)
+    if p.noise is not None:
+        found |= np.any(p.noise != 0.0, axis=1)
+    found[0] |= not np.any(found)
+    # Entry (i, j) of A or V carries coordinate j to coordinate i.
+    carries = (p.A != 0.0) | np.any([V != 0.0 for V, _, _ in p.heads], axis=0)
+    for _ in range(p.dim):
+        grown = found | np.any(carries[:, found], axis=1)
+        if np.array_equal(grown, found):
+            break
+        found = grown
+    return np.asarray(found)
 
 
 def reduced(parameters: Parameters, factor: Array) -> tuple[Parameters, Array]:
@@ -29,21 +54,10 @@ def reduced(parameters: Parameters, factor: Array) -> tuple[Parameters, Array]:
     parameters, factor
         Of dimension n <= d, with n >= 1; without the mean's part of the parameters.
     """
-    p = parameters
-    reached = np.any(factor != 0.0, axis=1)
-    if p.noise is not None:
-        reached |= np.any(p.noise != 0.0, axis=1)
-    reached[0] |= not np.any(reached)
-    # Entry (i, j) of A or V carries coordinate j to coordinate i.
-    carries = (p.A != 0.0) | np.any([V != 0.0 for V, _, _ in p.heads], axis=0)
-    for _ in range(p.dim):
-        grown = reached | np.any(carries[:, reached], axis=1)
-        if np.array_equal(grown, reached):
-            break
-        reached = grown
-    block = np.ix_(reached, reached)
+    p, kept = parameters, reached(parameters, factor)
+    block = np.ix_(kept, kept)
     V = np.array([value[block] for value, _, _ in p.heads])
     B = np.array([score[block] for _, score, _ in p.heads])
     noise = None if p.noise is None else p.noise[block]
-    made = Parameters.trusted(p.A[block], B, V, np.zeros(int(reached.sum())), noise)
-    return made, factor[reached]
+    made = Parameters.trusted(p.A[block], B, V, np.zeros(int(kept.sum())), noise)
+    return made, factor[kept]

@@ -11,6 +11,7 @@ from . import (
     blow_up_bracket,
     blow_up_lower,
     blow_up_upper,
+    captured_start,
     decay,
     designed_attractor,
     designed_locally,
@@ -86,6 +87,7 @@ _ALL: tuple[Rule, ...] = (
     # equilibria
     local_stability.LocalStabilityRule(),
     mean_stability.MeanStabilityRule(),
+    captured_start.CapturedStart(),
     unstable_equilibrium.UnstableEquilibriumRule(),
     designed_attractor.DesignedAttractor(),
     designed_locally.DesignedLocally(),

@@ -11,28 +11,16 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from ..._check import Array
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
 from ..bracket.covariance import SingularCoordinates
-from ..bracket.plan import (
-    LARGEST_DIM,
-    MOST_BITS,
-    MOST_ORDER,
-    MOST_STEPS,
-    MOST_WORK,
-    Bracket,
-    Plan,
-    replay,
-    work,
-)
+from ..bracket.plan import Bracket, Plan, replay
 from ..bracket.reduction import reduced
 from ..bracket.restart import Eigenvector, Ray
 from .base import Refuted, Rule, Scope, Statement, matrix, number
+from .course import read_course, whole
 
 __all__ = ["BlowUpBracketRule", "claim_of"]
 
@@ -95,13 +83,8 @@ class BlowUpBracketRule(Rule):
 def _read(parameters: Parameters, claim: Claim) -> Plan:
     """Read the plan of a claim, with every shape and size checked."""
     d, heads = parameters.dim, len(parameters.heads)
-    if d > LARGEST_DIM:
-        raise Refuted(f"balls are integrated up to dimension {LARGEST_DIM}, not {d}")
-    bits, order = _whole(claim, "bits", 53, MOST_BITS), _whole(claim, "order", 2, MOST_ORDER)
-    count = _whole(claim, "eigenvectors", 0, d)
-    coordinates, steps = matrix(claim, "coordinates", d, d), _steps(claim)
-    if work(d, order, len(steps)) > MOST_WORK:
-        raise Refuted("the steps of the claim are more work than a check is given")
+    course = read_course(claim, d)
+    count = whole(claim, "eigenvectors", 0, d)
     size = d * (d + 1) // 2
     ray = None
     if "ray" in claim.arrays:
@@ -116,21 +99,4 @@ def _read(parameters: Parameters, claim: Claim) -> Plan:
         )
         for i in range(count)
     )
-    return Plan(bits, order, coordinates, steps, ray, eigenvectors)
-
-
-def _whole(claim: Claim, name: str, low: int, high: int) -> int:
-    value = number(claim, name)
-    if not (low <= value <= high and value == int(value)):
-        raise Refuted(f"the number `{name}` is {value!r}; a whole one in [{low}, {high}] is needed")
-    return int(value)
-
-
-def _steps(claim: Claim) -> Array:
-    steps = claim.arrays.get("steps")
-    if steps is None or steps.ndim != 1 or len(steps) > MOST_STEPS:
-        raise Refuted(f"the steps of the claim are not a list of at most {MOST_STEPS} numbers")
-    matrix(claim, "steps", len(steps))
-    if not bool(np.all(steps > 0)):
-        raise Refuted("the steps of the claim are not positive")
-    return steps
+    return Plan(course.bits, course.order, course.coordinates, course.steps, ray, eigenvectors)

@@ -21,6 +21,7 @@ import math
 
 import numpy as np
 
+from ..._check import Array
 from ...arithmetic import balls, symmetric
 from ...arithmetic.norms import eigenvalue_bound, frobenius_bound, norm_bound
 from ...problem.definitions import CertificationProblem
@@ -30,7 +31,7 @@ from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .mean_refusal import refusal
 from .neighbourhood import BITS, Neighbourhood, neighbourhood
 
-__all__ = ["LocalStabilityRule", "check_stability", "describe"]
+__all__ = ["LocalStabilityRule", "check_stability", "describe", "describe_equilibrium"]
 
 #: Part of the damping that the Cholesky factor leaves as room for its rounding.
 SLACK = 1e-9
@@ -71,13 +72,7 @@ class LocalStabilityRule(Rule):
 def describe(problem: CertificationProblem, claim: Claim) -> str:
     """Equilibrium, region and rate of a claim in words."""
     d, rank = problem.dim, int(number(claim, "rank"))
-    L = matrix(claim, "frame", d, d)[:, :rank]
-    S = L @ L.T
-    kind = "0" if rank == 0 else f"of rank {rank}, trace {float(np.trace(S)):.8g}"
-    if rank > 0 and d <= 3:
-        # What is zero by rounding is shown as zero.
-        shown = np.where(np.abs(S) > 1e-12 * np.max(np.abs(S)), S, 0.0)
-        kind += ", [" + "; ".join(", ".join(f"{x:.6g}" for x in row) for row in shown) + "],"
+    kind = describe_equilibrium(matrix(claim, "frame", d, d)[:, :rank])
     rate, reach = number(claim, "rate"), number(claim, "reach")
     where = (
         "every covariance"
@@ -85,6 +80,20 @@ def describe(problem: CertificationProblem, claim: Claim) -> str:
         else f"every covariance within {reach:.3g} of it (Frobenius norm)"
     )
     return f"The equilibrium {kind} attracts {where}, in the end at the rate {rate:.4g} or more."
+
+
+def describe_equilibrium(factor: Array) -> str:
+    """Rank, trace and, in small dimension, entries of a covariance with a factor (d, r)."""
+    d, rank = factor.shape
+    if rank == 0:
+        return "0"
+    S = factor @ factor.T
+    kind = f"of rank {rank}, trace {float(np.trace(S)):.8g}"
+    if d <= 3:
+        # What is zero by rounding is shown as zero.
+        shown = np.where(np.abs(S) > 1e-12 * np.max(np.abs(S)), S, 0.0)
+        kind += ", [" + "; ".join(", ".join(f"{x:.6g}" for x in row) for row in shown) + "],"
+    return kind
 
 
 def check_stability(problem: CertificationProblem, claim: Claim) -> Neighbourhood:

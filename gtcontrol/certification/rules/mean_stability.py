@@ -26,7 +26,7 @@ from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .local_stability import check_stability, describe
 from .neighbourhood import BITS, Neighbourhood
 
-__all__ = ["MeanStabilityRule"]
+__all__ = ["MeanStabilityRule", "check_mean"]
 
 
 class MeanStabilityRule(Rule):
@@ -43,7 +43,7 @@ class MeanStabilityRule(Rule):
         """Check the covariance, then the rate, the gain and the drive of the mean in balls."""
         with balls.precision(BITS):
             near = check_stability(problem, claim)
-            _check_mean(problem, claim, near)
+            check_mean(problem, claim, near)
 
     def state(self, problem: CertificationProblem, claim: Claim) -> Statement:
         """Say what attracts, and how the mean follows."""
@@ -61,7 +61,14 @@ class MeanStabilityRule(Rule):
         return Statement(Verdict.LOCALLY_STABLE, Scope.SOME_STARTS, text)
 
 
-def _check_mean(problem: CertificationProblem, claim: Claim, near: Neighbourhood) -> None:
+def check_mean(problem: CertificationProblem, claim: Claim, near: Neighbourhood) -> None:
+    """Check the rate, the gain and the drive of the mean; the precision is set by the caller.
+
+    Raises
+    ------
+    Refuted
+        If a condition is not proved.
+    """
     d, p = problem.dim, problem.parameters
     H = balls.balls(matrix(claim, "mean metric", d, d))
     try:
