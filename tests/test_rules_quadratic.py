@@ -255,7 +255,7 @@ def test_the_sharp_bound_of_scalar_parameters_is_proved_exactly(n):
 
 
 def chained():
-    """s' = 2 s - 2 s^2 on s <= 5/4: 6 e - 8 s + 2 s^2 = 2 (s - 5/4)^2 + 3 (5/4 - s) + 6 e - 55/8."""
+    """s' = 2 s - 2 s², s <= 5/4: 6 e - 8 s + 2 s² = 2 (s - 5/4)² + 3 (5/4 - s) + 6 e - 55/8."""
     one, none = np.ones((1, 1)), np.zeros((1, 1, 1))
     numbers = {"gamma": 1.25, "links": 1.0, "linear1": -6.0, "constant1": 6.885, "level1": 1.15}
     arrays = {"W1": one, "Lam1": none, "Z1": np.zeros((1, 0, 0)), "products1": none[None]}

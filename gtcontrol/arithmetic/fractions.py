@@ -11,7 +11,6 @@ from flint import fmpq, fmpq_mat
 from .._check import Array
 
 __all__ = ["column", "fraction", "fractions", "identity", "rounded", "total"]
-__all__ = ["column", "fraction", "fractions", "identity", "positive_definite", "rounded"]
 
 # FLINT has no stubs.
 Fractions = Any
@@ -44,39 +43,6 @@ def total(matrices: Sequence[Array]) -> Fractions:
 def rounded(matrix: Array, bits: int) -> Array:
     """Round entries to multiples of 2^-bits, so that exact fractions stay short."""
     return np.asarray(np.ldexp(np.round(np.ldexp(matrix, bits)), -bits))
-
-
-def positive_definite(matrix: Fractions) -> bool:
-    """Whether a symmetric matrix of fractions is proved to be positive definite.
-
-    Balls are tried first; a matrix that they cannot decide is eliminated exactly.
-    """
-    n = matrix.nrows()
-    if n == 0:
-        return True
-    entries = matrix.tolist()
-    if any(entries[i][j] != entries[j][i] for i in range(n) for j in range(i)):
-        return False
-    for bits in (64, 192):
-        with balls.precision(bits):
-            if balls.positive_definite(balls.from_fractions(matrix)):
-                return True
-    return n <= LARGEST_EXACT and _eliminates(entries)
-
-
-def _eliminates(rows: list[list[Any]]) -> bool:
-    """Whether all pivots of symmetric elimination are positive."""
-    n = len(rows)
-    for k in range(n):
-        pivot = rows[k][k]
-        if pivot <= 0:
-            return False
-        for i in range(k + 1, n):
-            factor = rows[k][i] / pivot
-            if factor != 0:
-                for j in range(i, n):
-                    rows[i][j] -= factor * rows[k][j]
-    return True
 
 
 def column(entries: list[Any]) -> Fractions:

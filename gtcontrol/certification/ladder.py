@@ -14,9 +14,7 @@ from ..results.claims import Claim
 from ..status import Verdict
 from .conclusion import Conclusion
 from .heads import merge_heads
-from .search import bracket, limits, local, quadratic_lmi, rays, regimes, riccati
-from .search import bracket, growth, limits, local, quadratic_lmi, rays, regimes, riccati
-from .search import bracket, captured, limits, local, quadratic_lmi, rays, regimes, riccati
+from .search import bracket, captured, growth, limits, local, quadratic_lmi, rays, regimes, riccati
 
 __all__ = ["RUNGS", "Rung"]
 

@@ -1,4 +1,4 @@
-"""Wide parameters: processor time of `certify` and `verify` at the dimension of a language model."""
+"""Wide parameters: processor time of `certify` and `verify` at the width of a language model."""
 
 from __future__ import annotations
 

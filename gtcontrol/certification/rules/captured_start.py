@@ -107,8 +107,8 @@ class CapturedStart(Rule):
             mean = ", ".join(f"{x:.6g}" for x in claim.arrays["mean"][:6])
             more = ", ..." if problem.dim > 6 else ""
             text += (
-                f" Every mean then tends to ({mean}{more}), in the end at any rate below the slower "
-                f"of this one and {at_most(number(claim, 'mean rate'))}."
+                f" Every mean then tends to ({mean}{more}), in the end at any rate below the "
+                f"slower of this one and {at_most(number(claim, 'mean rate'))}."
             )
         elif int(number(claim, "rank")) == problem.dim:
             text = f"{text} {refusal(problem.parameters)}".strip()

@@ -28,7 +28,6 @@ from ...arithmetic import balls, invariance
 from ...arithmetic.balls import Ball, Balls
 from ...arithmetic.definiteness import definite, enclosure
 from ...arithmetic.norms import size_bound
-from ...arithmetic.definiteness import definite, enclosure, norm_bound
 from ...arithmetic.spectra import sides
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
@@ -77,9 +76,6 @@ def proved_distance(
         radius = balls.ball(size_bound(rest)) / balls.ball(alpha) + balls.ball(1e-300)
         weight = balls.ball(size_bound(score))
         half = balls.ball(size_bound(rest)) + weight * radius * radius
-        radius = balls.ball(norm_bound(rest)) / balls.ball(alpha) + balls.ball(1e-300)
-        weight = balls.ball(norm_bound(score))
-        half = balls.ball(norm_bound(rest)) + weight * radius * radius
         if not bool(half <= balls.ball(2 * alpha) * radius):
             raise Refuted("the limit is not proved to be near a solution of the Riccati equation")
         left = balls.below(balls.ball(alpha) - weight * radius)

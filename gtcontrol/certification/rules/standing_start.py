@@ -1,4 +1,4 @@
-"""A start that the flow does not move: S' = A S + S Aᵀ + Σ V S B S + (Σ V S B S)ᵀ + Q = 0, exactly."""
+"""A start that the flow does not move: its rate A S + S Aᵀ + Σ V S B S + (…)ᵀ + Q is exactly 0."""
 
 from __future__ import annotations
 

@@ -214,7 +214,8 @@ def _in_balls(
 ) -> Claim | None:
     """Integrate in balls until the start is in the region of a target, with growing precision."""
     seen = path.until(index)
-    T = find_coordinates(parameters, seen, np.linalg.inv(target.claim.arrays["frame"]))
+    inverse = np.asarray(np.linalg.inv(target.claim.arrays["frame"]), dtype=np.float64)
+    T = find_coordinates(parameters, seen, inverse)
     growth = error_growth(parameters, T, seen)
     if not growth < MOST_BITS:
         return None

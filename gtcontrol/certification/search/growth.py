@@ -1,4 +1,4 @@
-"""Coordinates and signs of heads for bounds on growth by norms, in dimensions too large for LMIs."""
+"""Coordinates and signs of heads for bounds on growth by norms, where LMIs would be too large."""
 
 from __future__ import annotations
 
