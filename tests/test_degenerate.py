@@ -115,6 +115,29 @@ CASES = {
         rate=ROOT2,
     ),
     "noise-tanh": case(0, -1, "CONVERGES", "From every start", noise=1, limit=[[1]], rate=2),
+    # A continuum of limits: s22 and s12 of diag(2, c) follow from the inverse of the start.
+    "continuum": case(
+        np.diag([1, 0]),
+        -np.diag([1, 0]),
+        "CONVERGES",
+        "continuum",
+        start=I2,
+        limit=np.diag([2, 1]),
+        rate=1,
+    ),
+    # S0 = [[1, 1], [1, 2]], whose inverse [[2, -1], [-1, 1]] has the entry 1 = 1/c.
+    "continuum-correlated": case(
+        np.diag([1, 0]),
+        -np.diag([1, 0]),
+        "CONVERGES",
+        start=[[1, 0], [1, 1]],
+        limit=np.diag([2, 1]),
+        rate=1,
+    ),
+    "continuum-every": case(np.diag([1, 0]), -np.diag([1, 0]), "BOUNDED"),
+    "unreached": case(
+        np.diag([1, 2]), -np.diag([1, 0]), "CONVERGES", start=E1, limit=np.diag([2, 0]), rate=2
+    ),
     # Limits that depend on the start, or that are approached like a power of t, or none.
     "uniform": case(2 * I2, -I2, "CONVERGES", start=E1 + E2, limit=[[2, 2], [2, 2]], rate=4),
     "uniform-other": case(2 * I2, -I2, "CONVERGES", start=E1, limit=np.diag([4, 0]), rate=4),

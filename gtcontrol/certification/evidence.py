@@ -48,6 +48,9 @@ SETTLED = 1e-9
 #: A larger covariance has not settled, whatever the rounding of its change says.
 LARGEST_TRACE = 1e150
 
+#: A covariance that has settled has not grown by this factor in half of a piece.
+GROWN = 1.5
+
 #: A state that returns this closely, relatively, is on a cycle.
 RETURNED = 1e-5
 
@@ -121,7 +124,7 @@ def integrate(
         if path.status is Status.OVERFLOW:
             return record.close("growth", clock)
         law = _full_rank(path.final)
-        if _settled(still, law, record.largest):
+        if _settled(still, law, record.largest) and not _grows(path):
             return record.close("limit", clock)
         period = _period(path)
         if period is not None:
@@ -164,6 +167,15 @@ def _settled(p: Parameters, law: Gaussian, largest: float) -> bool:
         change = change + p.noise
     pace = max(float(np.linalg.norm(M)), float(np.linalg.norm(p.A)))
     return float(np.linalg.norm(change)) <= SETTLED * pace * size
+
+
+def _grows(path: Trajectory) -> bool:
+    """Whether the covariance still grew in the second half of a piece.
+
+    Where attention is far stronger than the linear part, its rounding hides such growth in S'.
+    """
+    middle = path.at(0.5 * float(path.times[-1])).trace
+    return not float(path.traces[-1]) <= GROWN * middle
 
 
 def _period(path: Trajectory) -> float | None:

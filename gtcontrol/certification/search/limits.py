@@ -20,6 +20,7 @@ from ...riccati.spectrum import spread
 from ...riccati.system import LARGEST_BALLS, System
 from ...riccati.terms import scalar_values
 from ..rules.base import Refuted
+from ..rules.invariant_start import invariant_limit
 from ..rules.linear_flow import LINEAR_OUTCOMES, exact_limit, linear_rate, motions_of
 from ..rules.motions import BITS, Exact, motion_in
 from ..rules.riccati_growth import GROUNDS, column_rate
@@ -45,7 +46,7 @@ def find(problem: CertificationProblem) -> Iterator[Claim]:
     if problem.dim <= LARGEST_ORDER:
         searches += [_linear, _growing, _scalar]
         if problem.start is not None:
-            searches += [_uniform, _turning]
+            searches += [_uniform, _invariant, _turning]
     for search in searches:
         try:
             with balls.precision(BITS):
@@ -113,6 +114,8 @@ def _growing(problem: CertificationProblem) -> Iterator[Claim]:
     exact = Exact.of(problem)
     if not exact.system.semidefinite(-1) or not np.any(exact.system.K):
         return
+    if exact.noise is None and exact.hidden.ncols() and motion_in(exact.A, exact.hidden).bounded:
+        yield Claim("riccati-unseen")
     reached = [(0, fractions.identity(problem.dim))]
     if exact.noise is not None:
         reached += [(3, exact.fed), (4, invariance.reachable(exact.A * 0, exact.noise))]
@@ -143,6 +146,13 @@ def _uniform(problem: CertificationProblem) -> Iterator[Claim]:
     if made is not None:
         arrays["limit"], numbers["error"] = _nearest(made)
     yield Claim("riccati-uniform-drift", numbers=numbers, arrays=arrays)
+
+
+def _invariant(problem: CertificationProblem) -> Iterator[Claim]:
+    made, rate, many = invariant_limit(Exact.of(problem))
+    limit, error = _nearest(made)
+    numbers = {"continuum": float(many), "rate": _positive([rate]), "error": error}
+    yield Claim("riccati-invariant-start", numbers=numbers, arrays={"limit": limit})
 
 
 def _turning(problem: CertificationProblem) -> Iterator[Claim]:
