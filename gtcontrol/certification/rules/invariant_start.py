@@ -21,6 +21,7 @@ import numpy as np
 
 from ...arithmetic import balls, fractions, invariance
 from ...arithmetic.balls import Ball
+from ...arithmetic.definiteness import positive_definite
 from ...arithmetic.fractions import Fractions
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
@@ -79,7 +80,7 @@ def _growing(inner: Fractions, gram: Fractions, R: Fractions) -> tuple[Fractions
     if not backwards.decays or top is None:
         raise Refuted("a mode of A in the range of the start, other than 0, does not grow")
     X = invariance.lyapunov(Lam.transpose(), R.transpose() * gram * R)
-    if not fractions.positive_definite(X):
+    if not positive_definite(X):
         raise Refuted("K does not see a growing mode")
     return X.inv(), -top
 

@@ -76,6 +76,9 @@ def proved_distance(
         radius = balls.ball(size_bound(rest)) / balls.ball(alpha) + balls.ball(1e-300)
         weight = balls.ball(size_bound(score))
         half = balls.ball(size_bound(rest)) + weight * radius * radius
+        radius = balls.ball(size_bound(rest)) / balls.ball(alpha) + balls.ball(1e-300)
+        weight = balls.ball(size_bound(score))
+        half = balls.ball(size_bound(rest)) + weight * radius * radius
         if not bool(half <= balls.ball(2 * alpha) * radius):
             raise Refuted("the limit is not proved to be near a solution of the Riccati equation")
         left = balls.below(balls.ball(alpha) - weight * radius)

@@ -115,6 +115,7 @@ class ScalarEquation(Rule):
             text = (
                 f"The start is exactly at {upper}, from which s does not move; above it s blows up."
             )
+            text = f"The start is at {upper} exactly, and does not move; above it s blows up."
             return Statement(Verdict.CONVERGES, this, text, inf, inf)
         rate = numbers["rate"]
         speed = f"at any exponential rate below {rate:.10g}" if rate else "only like 1/t (marginal)"
