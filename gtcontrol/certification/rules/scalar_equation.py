@@ -112,9 +112,6 @@ class ScalarEquation(Rule):
             )
             return Statement(Verdict.BLOW_UP_DATA_EXIST, Scope.SOME_STARTS, text)
         if outcome == "still":
-            text = (
-                f"The start is exactly at {upper}, from which s does not move; above it s blows up."
-            )
             text = f"The start is at {upper} exactly, and does not move; above it s blows up."
             return Statement(Verdict.CONVERGES, this, text, inf, inf)
         rate = numbers["rate"]

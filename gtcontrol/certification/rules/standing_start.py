@@ -1,4 +1,3 @@
-"""A start that the flow does not move: its rate A S + S Aᵀ + Σ V S B S + (…)ᵀ + Q is exactly 0."""
 """A start that the flow does not move: H + Hᵀ + Q = 0 exactly, H = A S + Σ V S B S."""
 
 from __future__ import annotations
