@@ -21,7 +21,7 @@ from gtcontrol.certification.bracket.reduction import reduced
 from gtcontrol.certification.bracket.restart import build_restart
 from gtcontrol.certification.bracket.spectral import build_spectral, time_from_below
 from gtcontrol.certification.rules.base import Refuted, Scope
-from gtcontrol.certification.rules.blow_up_bracket import BlowUpBracketRule
+from gtcontrol.certification.rules.blow_up_bracket import BlowUpBracket
 from gtcontrol.certification.search.bracket import find
 from gtcontrol.errors import InvalidNumber, InvalidShape
 from gtcontrol.problem.definitions import CertificationProblem
@@ -31,7 +31,7 @@ from tests.strategies import factor, generators
 
 I2 = np.eye(2)
 J = np.array([[0.0, -1.0], [1.0, 0.0]])
-RULE = BlowUpBracketRule()
+RULE = BlowUpBracket()
 
 
 def law(S):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import gtcontrol as gt
-from gtcontrol.certification import ladder, run
+from gtcontrol.certification import ladder, rules, run
 from gtcontrol.certification.conclusion import Contradiction, conclude, settle
 from gtcontrol.certification.rules import RULES
 from gtcontrol.certification.rules.base import Refuted, Rule, Scope, Statement
@@ -364,3 +365,12 @@ def test_a_bad_file_is_refused_in_one_line(text, words):
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
     assert not Path("runs").exists()
+
+
+def test_rules_have_uniform_names_and_words_of_their_own():
+    every = rules._ALL
+    names, words = [r.name for r in every], [r.theorem for r in every]
+    assert len(set(names)) == len(set(words)) == len(every)
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in names)
+    assert all(3 <= len(w) <= 75 and not w.endswith(".") for w in words)
+    assert not any(type(r).__name__.endswith("Rule") for r in every)

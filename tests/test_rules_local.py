@@ -88,12 +88,12 @@ def random_problem(rng: np.random.Generator, d: int, heads: int = 1) -> Certific
 # -- what is proved --------------------------------------------------------------------------
 
 EXPECTED = {
-    "rank lost": ["mean stability", "local stability"],
-    "bistable": ["local stability", "local stability", "unstable equilibrium"],
-    "cycle": ["unstable equilibrium"],
-    "nonsymmetric": ["local stability"],
-    "mean": ["mean stability", "local stability"],
-    "scalar value": ["local stability"],
+    "rank lost": ["mean-stability", "local-stability"],
+    "bistable": ["local-stability", "local-stability", "unstable-equilibrium"],
+    "cycle": ["unstable-equilibrium"],
+    "nonsymmetric": ["local-stability"],
+    "mean": ["mean-stability", "local-stability"],
+    "scalar value": ["local-stability"],
 }
 
 
@@ -109,7 +109,7 @@ def test_what_linearisation_shows_is_proved(name):
 
 def test_the_rate_is_nearly_that_of_the_linearisation():
     for name, wanted in (("bistable", 0.168076221908763), ("mean", 2.0)):
-        claim = claims(problem(name), "local stability")[0]
+        claim = claims(problem(name), "local-stability")[0]
         assert claim.numbers["rate"] == pytest.approx(wanted, rel=1e-4)
         assert claim.numbers["rate"] <= wanted
 
@@ -152,17 +152,17 @@ def test_everything_found_is_proved(d, heads, seed):
 
 def test_the_words():
     of = problem("nonsymmetric")
-    said = rule("local stability").state(of, claims(of, "local stability")[0])
+    said = rule("local-stability").state(of, claims(of, "local-stability")[0])
     assert said.verdict is Verdict.LOCALLY_STABLE
     assert said.scope is Scope.SOME_STARTS
     assert "of rank 2, trace 0.85433638" in said.text
     assert "No mean is stable there, as its Jacobian has the trace of V, 3 >= 0" in said.text
     of = problem("mean")
-    said = rule("mean stability").state(of, claims(of, "mean stability")[0])
+    said = rule("mean-stability").state(of, claims(of, "mean-stability")[0])
     assert "every mean tends to (1, 2)" in said.text
     assert "excludes" not in said.text
     of = problem("cycle")
-    said = rule("unstable equilibrium").state(of, claims(of, "unstable equilibrium")[0])
+    said = rule("unstable-equilibrium").state(of, claims(of, "unstable-equilibrium")[0])
     assert "repels" in said.text
     assert "at least 2 eigenvalue(s)" in said.text
 
@@ -181,7 +181,7 @@ def test_a_trace_that_excludes_a_stable_mean():
 def test_from_inside_the_region_the_norm_falls_at_the_rate_said(name):
     of, rng = problem(name), np.random.default_rng(1)
     p = of.parameters
-    for claim in claims(of, "local stability"):
+    for claim in claims(of, "local-stability"):
         R, G, n = claim.arrays["frame"], claim.arrays["metric"], claim.numbers
         L = R[:, : int(n["rank"])]
         inverse = np.linalg.inv(R)
@@ -201,9 +201,9 @@ def test_from_inside_the_region_the_norm_falls_at_the_rate_said(name):
 def test_a_start_inside_converges_and_one_outside_is_not_claimed():
     S = np.array([[3.2, 2.4], [2.4, 4.8]])
     inside = gt.Gaussian.from_covariance([0, 0], 1.05 * S)
-    (claim,) = claims(problem("scalar value", inside), "local stability")
+    (claim,) = claims(problem("scalar value", inside), "local-stability")
     check(problem("scalar value", inside), claim)
-    said = rule("local stability").state(problem("scalar value", inside), claim)
+    said = rule("local-stability").state(problem("scalar value", inside), claim)
     assert said.verdict is Verdict.CONVERGES
     assert said.scope is Scope.THIS_START
     for other in (gt.Gaussian.from_covariance([0, 0], 5 * S), gt.Gaussian([0, 0], [[1.0], [0.0]])):
@@ -217,7 +217,7 @@ def test_a_start_inside_converges_and_one_outside_is_not_claimed():
 def test_singular_covariances_are_never_in_the_region_of_a_positive_definite_equilibrium():
     """The flow conserves the rank, so the theorem itself must leave them out."""
     for name in ("nonsymmetric", "scalar value", "mean"):
-        for claim in claims(problem(name), "local stability"):
+        for claim in claims(problem(name), "local-stability"):
             L = claim.arrays["frame"][:, : int(claim.numbers["rank"])]
             assert claim.numbers["reach"] <= np.linalg.eigvalsh(L @ L.T)[0] * (1 + 1e-6)
 
@@ -225,7 +225,7 @@ def test_singular_covariances_are_never_in_the_region_of_a_positive_definite_equ
 def test_the_mean_stays_below_its_bound():
     of, rng = problem("mean"), np.random.default_rng(2)
     p = of.parameters
-    (claim,) = claims(of, "mean stability")
+    (claim,) = claims(of, "mean-stability")
     n, R = claim.numbers, claim.arrays["frame"]
     H = claim.arrays["mean metric"] @ np.linalg.inv(R)
     S = R @ R.T
@@ -252,13 +252,13 @@ def test_the_mean_stays_below_its_bound():
 def test_a_linear_field_attracts_everything():
     A = np.array([[-1.0, 0.5], [0.0, -2.0]])
     of = CertificationProblem((gt.Parameters(A=A, noise=np.eye(2)),))
-    claim = claims(of, "local stability")[0]
+    claim = claims(of, "local-stability")[0]
     check(of, claim)
     said = rule(claim.rule).state(of, claim)
     assert (said.verdict, said.scope) == (Verdict.CONVERGES, Scope.EVERY_START)
     assert "every covariance" in said.text
     endless = {"radius": float("inf"), "reach": float("inf")}
-    (other,) = claims(problem("mean"), "local stability")
+    (other,) = claims(problem("mean"), "local-stability")
     with pytest.raises(Refuted, match="attracts without bound"):
         check(problem("mean"), replace(other, numbers={**other.numbers, **endless}))
     with pytest.raises(Refuted, match="on the cubic term"):
@@ -267,7 +267,7 @@ def test_a_linear_field_attracts_everything():
 
 def test_zero_attracts_where_a_is_hurwitz():
     of = CertificationProblem((gt.Parameters(A=[[-1.0]], V=[[1.0]], B=[[1.0]]),))
-    (claim,) = claims(of, "local stability")
+    (claim,) = claims(of, "local-stability")
     check(of, claim)
     assert claim.numbers["rank"] == 0
     assert claim.numbers["reach"] == pytest.approx(1.0, rel=1e-5)  # s' = -2 s + 2 s²
@@ -281,23 +281,23 @@ def tampered(claim: Claim, name: str, value: float) -> Claim:
 
 
 TAMPERED = [
-    ("local stability", "nonsymmetric", "rate", 1.01),
-    ("local stability", "nonsymmetric", "cubic", 0.9),
-    ("local stability", "nonsymmetric", "radius", 1.1),
-    ("local stability", "nonsymmetric", "reach", 1.1),
-    ("local stability", "nonsymmetric", "error", 1e-5),
-    ("local stability", "nonsymmetric", "rank", 0.5),
-    ("local stability", "nonsymmetric", "rank", 2.0),
-    ("local stability", "rank lost", "rank", 2.0),
-    ("mean stability", "mean", "mean rate", 1.2),
-    ("mean stability", "mean", "gain", 0.9),
-    ("mean stability", "mean", "drive", 0.9),
-    ("mean stability", "mean", "mean error", 1e-6),
-    ("mean stability", "mean", "rate", 1.01),
-    ("unstable equilibrium", "cycle", "count", 1.5),
-    ("unstable equilibrium", "cycle", "error", 1e-6),
-    ("unstable equilibrium", "cycle", "error", 1e14),
-    ("unstable equilibrium", "bistable", "count", 2.0),
+    ("local-stability", "nonsymmetric", "rate", 1.01),
+    ("local-stability", "nonsymmetric", "cubic", 0.9),
+    ("local-stability", "nonsymmetric", "radius", 1.1),
+    ("local-stability", "nonsymmetric", "reach", 1.1),
+    ("local-stability", "nonsymmetric", "error", 1e-5),
+    ("local-stability", "nonsymmetric", "rank", 0.5),
+    ("local-stability", "nonsymmetric", "rank", 2.0),
+    ("local-stability", "rank lost", "rank", 2.0),
+    ("mean-stability", "mean", "mean rate", 1.2),
+    ("mean-stability", "mean", "gain", 0.9),
+    ("mean-stability", "mean", "drive", 0.9),
+    ("mean-stability", "mean", "mean error", 1e-6),
+    ("mean-stability", "mean", "rate", 1.01),
+    ("unstable-equilibrium", "cycle", "count", 1.5),
+    ("unstable-equilibrium", "cycle", "error", 1e-6),
+    ("unstable-equilibrium", "cycle", "error", 1e14),
+    ("unstable-equilibrium", "bistable", "count", 2.0),
 ]
 
 
@@ -309,9 +309,9 @@ def test_tampered_numbers_are_refuted(kind, name, number, factor):
         check(of, tampered(claim, number, factor * claim.numbers[number]))
 
 
-@pytest.mark.parametrize("kind", ["local stability", "mean stability", "unstable equilibrium"])
+@pytest.mark.parametrize("kind", ["local-stability", "mean-stability", "unstable-equilibrium"])
 def test_spoilt_data_are_refuted_without_traceback(kind):
-    of = problem({"unstable equilibrium": "cycle"}.get(kind, "mean"))
+    of = problem({"unstable-equilibrium": "cycle"}.get(kind, "mean"))
     claim = claims(of, kind)[0]
     for name in claim.numbers:
         for value in (float("nan"), -1.0, 1e300):
@@ -333,7 +333,7 @@ def test_spoilt_data_are_refuted_without_traceback(kind):
             check(of, replace(claim, arrays={k: v for k, v in claim.arrays.items() if k != name}))
 
 
-@pytest.mark.parametrize("kind", ["local stability", "mean stability"])
+@pytest.mark.parametrize("kind", ["local-stability", "mean-stability"])
 def test_another_equilibrium_or_mean_is_refuted(kind):
     of = problem("mean")
     claim = claims(of, kind)[0]
@@ -347,7 +347,7 @@ def test_another_equilibrium_or_mean_is_refuted(kind):
 
 def test_claims_do_not_carry_over_to_other_parameters_or_families():
     of = problem("nonsymmetric")
-    (claim,) = claims(of, "local stability")
+    (claim,) = claims(of, "local-stability")
     p = of.parameters
     other = gt.Parameters(A=p.A * (1 + 1e-9), B=p.B, V=p.V)
     with pytest.raises(Refuted):
@@ -372,7 +372,7 @@ def test_a_stable_equilibrium_is_not_said_to_repel():
     for form in (np.eye(3), -np.eye(3), np.linalg.inv(J)):
         arrays = {"frame": R, "form": form, "directions": np.eye(3)[:, :1].copy()}
         with pytest.raises(Refuted):
-            check(of, Claim("unstable equilibrium", numbers=numbers, arrays=arrays))
+            check(of, Claim("unstable-equilibrium", numbers=numbers, arrays=arrays))
 
 
 def test_no_claims_beyond_the_largest_dimension_or_for_families():
@@ -391,7 +391,7 @@ def test_unscaled_data(scale):
         gt.Parameters(A=p.A * scale, V=p.V, B=p.B * scale),
     ):
         of = CertificationProblem((made,))
-        (claim,) = claims(of, "local stability")
+        (claim,) = claims(of, "local-stability")
         check(of, claim)
 
 

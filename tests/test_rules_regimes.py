@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gtcontrol import Gaussian, Parameters
-from gtcontrol.certification.digits import rounded_down, rounded_up
 from gtcontrol.certification.rules import RULES
 from gtcontrol.certification.rules.base import Refuted, Scope
+from gtcontrol.certification.rules.wording import rounded_down, rounded_up
 from gtcontrol.certification.search.regimes import find
 from gtcontrol.problem.definitions import CertificationProblem
 from gtcontrol.status import Verdict
@@ -492,3 +492,19 @@ def test_starts_of_rank_zero_are_no_starts():
     p = Parameters(A=G1[0], V=G1[1], B=G1[2])
     case = CertificationProblem((p,), law)
     assert {c.rule for c in claims(case)} == {"spectral-blow-up-data"}
+
+
+@pytest.mark.parametrize(
+    ("value", "up", "down"),
+    [
+        (2.0, "2", "2"),
+        (100.0, "100", "100"),
+        (1 / 3, "0.334", "0.333"),
+        (-1e-9 / 3, "-3.33e-10", "-3.34e-10"),
+        (123456.0, "1.24e+5", "1.23e+5"),
+        (float("inf"), "inf", "inf"),
+        (0.0, "0", "0"),
+    ],
+)
+def test_rounded_numbers_are_short(value, up, down):
+    assert (rounded_up(value, 3), rounded_down(value, 3)) == (up, down)

@@ -13,7 +13,7 @@ from ..results.claims import Claim
 from ..status import Verdict
 from .rules import rule
 from .rules.base import Refuted, Scope, Statement
-from .rules.integration import IntegrationRule
+from .rules.integration import AccurateIntegration
 from .rules.turning_limit import TurningLimit
 
 __all__ = ["Conclusion", "Contradiction", "conclude", "refutation", "settle"]
@@ -34,7 +34,7 @@ _NEVER = (Verdict.CONVERGES, Verdict.UNBOUNDED, Verdict.BOUNDED)
 _PART = (Verdict.BLOW_UP_DATA_EXIST, Verdict.LOCALLY_STABLE)
 
 #: Rules that say more than that a covariance is bounded.
-_TELLING = (IntegrationRule.name, TurningLimit.name)
+_TELLING = (AccurateIntegration.name, TurningLimit.name)
 
 
 class Contradiction(RuntimeError):

@@ -87,16 +87,16 @@ _ALL: tuple[Rule, ...] = (
     blow_up_upper.BlowUpUpper(),
     blow_up_lower.BlowUpLower(),
     # Taylor steps
-    blow_up_bracket.BlowUpBracketRule(),
+    blow_up_bracket.BlowUpBracket(),
     # equilibria
-    local_stability.LocalStabilityRule(),
-    mean_stability.MeanStabilityRule(),
+    local_stability.LocalStability(),
+    mean_stability.MeanStability(),
     captured_start.CapturedStart(),
-    unstable_equilibrium.UnstableEquilibriumRule(),
+    unstable_equilibrium.UnstableEquilibrium(),
     designed_attractor.DesignedAttractor(),
     designed_locally.DesignedLocally(),
     # evidence
-    integration.IntegrationRule(),
+    integration.AccurateIntegration(),
 )
 
 #: Every rule by its name.

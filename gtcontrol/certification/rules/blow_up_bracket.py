@@ -10,6 +10,7 @@ an invariant cone around an attracting ray bounds the rest of the time from both
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
@@ -22,7 +23,7 @@ from ..bracket.restart import Eigenvector, Ray
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .course import read_course, whole
 
-__all__ = ["BlowUpBracketRule", "claim_of"]
+__all__ = ["BlowUpBracket", "claim_of"]
 
 
 def claim_of(plan: Plan, bracket: Bracket) -> Claim:
@@ -40,14 +41,14 @@ def claim_of(plan: Plan, bracket: Bracket) -> Claim:
         "order": float(plan.order),
         "eigenvectors": float(len(plan.eigenvectors)),
     }
-    return Claim("blow_up_bracket", numbers=numbers, arrays=arrays)
+    return Claim("blow-up-bracket", numbers=numbers, arrays=arrays)
 
 
-class BlowUpBracketRule(Rule):
+class BlowUpBracket(Rule):
     """Integration in balls up to a time near the blow-up, and bounds on the rest."""
 
-    name = "blow_up_bracket"
-    theorem = "integration in balls with bounds on the time that is left"
+    name: ClassVar[str] = "blow-up-bracket"
+    theorem: ClassVar[str] = "Taylor steps in balls, then bounds on the rest: T* from both sides"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Integrate again in balls, and compare the ends of the bracket."""

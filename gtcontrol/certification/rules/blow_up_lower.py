@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import ClassVar
 
 from ...arithmetic.dyadic import positive_definite
 from ...problem.definitions import CertificationProblem
@@ -33,8 +34,8 @@ class BlowUpLower(Rule):
     ``W``, ``Lam``, ``Z``.
     """
 
-    name = "blow-up-lower"
-    theorem = "quadratic certificate, blow-up time from below or no blow-up"
+    name: ClassVar[str] = "blow-up-lower"
+    theorem: ClassVar[str] = "quadratic certificate: T* from below, or no blow-up"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check the inequality for y' exactly, and the time in balls."""

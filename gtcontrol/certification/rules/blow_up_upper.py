@@ -7,6 +7,8 @@ the growth of y matters, not that it bounds S.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
@@ -24,8 +26,8 @@ class BlowUpUpper(Rule):
     start of rank one, optionally ``rank`` (1); the arrays ``W``, ``Lam``, ``Z``.
     """
 
-    name = "blow-up-upper"
-    theorem = "quadratic certificate of blow-up, time from above"
+    name: ClassVar[str] = "blow-up-upper"
+    theorem: ClassVar[str] = "quadratic certificate: blow-up, T* from above"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check the inequality for y' exactly, and the time in balls."""

@@ -31,7 +31,7 @@ from .local_stability import check_stability, describe_equilibrium
 from .mean_refusal import refusal
 from .mean_stability import check_mean
 from .neighbourhood import BITS
-from .wording import at_most
+from .wording import rounded_down
 
 __all__ = ["CapturedStart", "claim_of", "integrate"]
 
@@ -45,7 +45,7 @@ def claim_of(stable: Claim, course: Course, arrival: float) -> Claim:
     Parameters
     ----------
     stable : Claim
-        Of the rule "local stability" or "mean stability", in the coordinates that are reached.
+        Of the rule "local-stability" or "mean-stability", in the coordinates that are reached.
     course : Course
         From the start into the region.
     arrival : float
@@ -60,7 +60,7 @@ def claim_of(stable: Claim, course: Course, arrival: float) -> Claim:
 class CapturedStart(Rule):
     """A start that converges, as it enters a region of attraction.
 
-    Numbers and arrays: those of the rule "local stability", and of "mean stability" if the mean is
+    Numbers and arrays: those of the rule "local-stability", and of "mean-stability" if the mean is
     attracted; ``bits``, ``order``, ``coordinates`` and ``steps`` of the integration; ``arrival``
     (bound on |y - y*| at its end).
     """
@@ -101,14 +101,14 @@ class CapturedStart(Rule):
         text = (
             f"The covariance of this start converges to the equilibrium {_place(problem, claim)} "
             f"From t = {time:.4g} on it is in the region of attraction and approaches at the rate "
-            f"{at_most(max(speed, 0.0))} or more, in the end at {at_most(rate)} or more."
+            f"{rounded_down(max(speed, 0.0))} or more, in the end at {rounded_down(rate)} or more."
         )
         if "mean metric" in claim.arrays:
             mean = ", ".join(f"{x:.6g}" for x in claim.arrays["mean"][:6])
             more = ", ..." if problem.dim > 6 else ""
             text += (
                 f" Every mean then tends to ({mean}{more}), in the end at any rate below the "
-                f"slower of this one and {at_most(number(claim, 'mean rate'))}."
+                f"slower of this one and {rounded_down(number(claim, 'mean rate'))}."
             )
         elif int(number(claim, "rank")) == problem.dim:
             text = f"{text} {refusal(problem.parameters)}".strip()

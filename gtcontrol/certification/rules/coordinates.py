@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 import numpy as np
 
@@ -28,8 +27,6 @@ __all__ = [
     "exceeds",
     "frobenius_bound",
     "identity",
-    "written_above",
-    "written_below",
 ]
 
 #: A basis whose computed inverse is worse than this is refused.
@@ -113,21 +110,3 @@ def exceeds(matrix: Enclosure, level: float) -> bool:
         return bool(scalar >= level)
     doubled = matrix + matrix.T
     return positive_definite(doubled - exact(2.0 * level * np.eye(n)))
-
-
-def written_above(value: float, digits: int = 3) -> str:
-    """Write a number that is not below `value`, with so many significant digits."""
-    return _written(value, digits, ROUND_CEILING)
-
-
-def written_below(value: float, digits: int = 10) -> str:
-    """Write a number that is not above `value`, with so many significant digits."""
-    return _written(value, digits, ROUND_FLOOR)
-
-
-def _written(value: float, digits: int, rounding: str) -> str:
-    if not math.isfinite(value):
-        return str(value)
-    # Decimal(value) is the exact value of the float.
-    rounded = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
-    return f"{float(rounded):.{digits}g}"

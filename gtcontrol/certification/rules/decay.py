@@ -6,6 +6,7 @@ With W ≻ 0, y(t) <= y(0) exp(a t) if a < 0, and y(t) <= 1/(1/y(0) - κ t) <= -
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from ...arithmetic.dyadic import positive_definite
 from ...problem.definitions import CertificationProblem
@@ -24,8 +25,8 @@ class Decay(Rule):
     ``rank`` (1: only starts of rank one), and the arrays ``W``, ``Z`` and optionally ``Lam``.
     """
 
-    name = "decay"
-    theorem = "quadratic certificate of decay from every start"
+    name: ClassVar[str] = "decay"
+    theorem: ClassVar[str] = "quadratic certificate: decay from every start"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check the inequality for y' exactly, and that its solutions decay."""

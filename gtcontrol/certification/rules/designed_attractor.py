@@ -35,6 +35,7 @@ tends to m_eq at every rate below min(-v, α, 2κ).  With ρ the residual of m* 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -51,9 +52,8 @@ from .coordinates import (
     exceeds,
     frobenius_bound,
     identity,
-    written_above,
-    written_below,
 )
+from .wording import rounded_down, rounded_up
 
 __all__ = ["DesignedAttractor", "Distances", "distances", "single_head"]
 
@@ -85,8 +85,8 @@ class _Deviation:
 class DesignedAttractor(Rule):
     """V = v I, v < 0, K < 0: one equilibrium, near the target, attracts."""
 
-    name = "designed-attractor"
-    theorem = "V = v I with v < 0: the target attracts all covariances of full rank"
+    name: ClassVar[str] = "designed-attractor"
+    theorem: ClassVar[str] = "V = v I, v < 0: the target attracts every start of full rank"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Bound all that the statement says with rigorous floats."""
@@ -109,14 +109,14 @@ class DesignedAttractor(Rule):
         v = float(np.ravel(problem.parameters.V)[0])
         rank, d = _target(problem.dim, claim)[1].shape[1], problem.dim
         away = np.hypot(number(claim, "covariance_distance"), number(claim, "mean_distance"))
-        where = f"an equilibrium within W₂ distance {written_above(UP * away)} of the target"
+        where = f"an equilibrium within W₂ distance {rounded_up(UP * away, 3)} of the target"
         if rank == d:
             rate = number(claim, "rate")
             text = (
                 f"From every covariance of full rank the law converges to {where}: the difference "
                 f"of the inverse covariances shrinks in the target's own metric like "
-                f"exp(-{written_below(rate)} t) from the first instant, and the mean approaches "
-                f"its limit at every rate below {written_below(min(-v, rate))}."
+                f"exp(-{rounded_down(rate, 10)} t) from the first instant, and the mean approaches "
+                f"its limit at every rate below {rounded_down(min(-v, rate), 10)}."
             )
             return Statement(Verdict.CONVERGES, Scope.SOME_STARTS, text)
         inside, loss = number(claim, "rate") if rank else np.inf, number(claim, "loss")
@@ -124,8 +124,8 @@ class DesignedAttractor(Rule):
         text = (
             f"From every covariance{f' {who}' if rank else ''} the law converges to {where}, of "
             f"rank {rank}: its covariance in W₂ at every rate below "
-            f"{written_below(min(inside, loss))}, its mean at every rate below "
-            f"{written_below(min(-v, inside, 2 * loss))}."
+            f"{rounded_down(min(inside, loss), 10)}, its mean at every rate below "
+            f"{rounded_down(min(-v, inside, 2 * loss), 10)}."
         )
         return Statement(Verdict.CONVERGES, Scope.SOME_STARTS, text)
 

@@ -24,6 +24,7 @@ min(μ, α - 2cδ), and |m_eq - m*| <= |L| (|L⁻¹ρ| + |V| δ |B m*|)/μ with 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -46,10 +47,9 @@ from .coordinates import (
     Basis,
     exceeds,
     frobenius_bound,
-    written_above,
-    written_below,
 )
 from .designed_attractor import Distances, single_head
+from .wording import rounded_down, rounded_up
 
 __all__ = ["DesignedLocally", "Region", "region"]
 
@@ -66,8 +66,8 @@ class Region:
 class DesignedLocally(Rule):
     """A quadratic Lyapunov function in the metric of the target."""
 
-    name = "designed-locally"
-    theorem = "the target attracts all covariances within a radius in its own metric"
+    name: ClassVar[str] = "designed-locally"
+    theorem: ClassVar[str] = "contraction in the metric of the target: it attracts within a radius"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Bound all that the statement says with rigorous floats."""
@@ -91,10 +91,10 @@ class DesignedLocally(Rule):
         rate, mean_rate = number(claim, "rate"), number(claim, "mean_rate")
         text = (
             "From every covariance S with |L⁻¹(S - L Lᵀ)L⁻ᵀ|_F < "
-            f"{written_below(number(claim, 'radius'), 4)}, where L Lᵀ is the target's, the law "
-            f"converges to an equilibrium within W₂ distance {written_above(UP * away)} of the "
-            f"target: its covariance at every rate below {written_below(rate)}, its mean at every "
-            f"rate below {written_below(min(rate, mean_rate))}."
+            f"{rounded_down(number(claim, 'radius'), 4)}, where L Lᵀ is the target's, the law "
+            f"converges to an equilibrium within W₂ distance {rounded_up(UP * away, 3)} of the "
+            f"target: its covariance at every rate below {rounded_down(rate, 10)}, its mean at "
+            f"every rate below {rounded_down(min(rate, mean_rate), 10)}."
         )
         return Statement(Verdict.LOCALLY_STABLE, Scope.SOME_STARTS, text)
 

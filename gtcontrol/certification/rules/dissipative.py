@@ -40,9 +40,9 @@ from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
-from ..digits import rounded_up
 from ..heads import Head, merge_families
 from .base import Refuted, Rule, Scope, Statement, matrix, number
+from .wording import rounded_up
 
 __all__ = ["BITS", "Dissipative", "check_attention", "check_bound", "say"]
 
@@ -54,7 +54,7 @@ class Dissipative(Rule):
     """Bounded from every start by one quadratic inequality on tr(WS)."""
 
     name: ClassVar[str] = "dissipative"
-    theorem: ClassVar[str] = "attention of opposite signs, skew parts small: bounded"
+    theorem: ClassVar[str] = "attention opposite to V, skew parts small: bounded from every start"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check the metric and all constants."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ...results.claims import Claim
 from ...status import Verdict
 from .base import Refuted, Rule, Scope, Statement, number
 
-__all__ = ["IntegrationRule", "claim_of"]
+__all__ = ["AccurateIntegration", "claim_of"]
 
 #: Limits that agree to this, relatively, are the same.
 SAME = 1e-5
@@ -44,11 +45,11 @@ def claim_of(problem: CertificationProblem, seen: tuple[Integration, ...]) -> Cl
     return Claim("integration", numbers=numbers, arrays=arrays)
 
 
-class IntegrationRule(Rule):
+class AccurateIntegration(Rule):
     """Accurate integration in floating point."""
 
-    name = "integration"
-    theorem = "accurate integration in floating point"
+    name: ClassVar[str] = "integration"
+    theorem: ClassVar[str] = "accurate integration in floats: evidence, no proof"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Refuse: an integration proves nothing."""

@@ -18,6 +18,7 @@ less than 1 in R's coordinates, its rank is r.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,13 +32,13 @@ from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .mean_refusal import refusal
 from .neighbourhood import BITS, Neighbourhood, neighbourhood
 
-__all__ = ["LocalStabilityRule", "check_stability", "describe", "describe_equilibrium"]
+__all__ = ["LocalStability", "check_stability", "describe", "describe_equilibrium"]
 
 #: Part of the damping that the Cholesky factor leaves as room for its rounding.
 SLACK = 1e-9
 
 
-class LocalStabilityRule(Rule):
+class LocalStability(Rule):
     """An equilibrium of any rank that attracts all covariances near it.
 
     Numbers: ``rank`` (r), ``error`` (ε), ``rate`` (α), ``cubic`` (κ₃), ``radius`` (ρ), ``reach``
@@ -45,8 +46,8 @@ class LocalStabilityRule(Rule):
     Arrays: ``frame`` (R), ``metric`` (G).
     """
 
-    name = "local stability"
-    theorem = "contraction near an equilibrium (Lyapunov function of the linearisation)"
+    name: ClassVar[str] = "local-stability"
+    theorem: ClassVar[str] = "Lyapunov function of the linearisation: equilibrium that attracts"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check existence, rank, rate and region in balls."""

@@ -16,6 +16,7 @@ tr Σ V_h >= 0: see :mod:`.mean_refusal`.)
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from ...arithmetic import balls
 from ...arithmetic.norms import frobenius_bound, norm_bound
@@ -26,18 +27,18 @@ from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .local_stability import check_stability, describe
 from .neighbourhood import BITS, Neighbourhood
 
-__all__ = ["MeanStabilityRule", "check_mean"]
+__all__ = ["MeanStability", "check_mean"]
 
 
-class MeanStabilityRule(Rule):
+class MeanStability(Rule):
     """An equilibrium law that attracts all means, and all covariances near it.
 
-    Numbers and arrays: those of the rule "local stability", ``mean rate`` (α_m), ``gain`` (g),
+    Numbers and arrays: those of the rule "local-stability", ``mean rate`` (α_m), ``gain`` (g),
     ``drive`` (h), ``mean error``; ``mean metric`` (H), ``mean`` (m* up to ``mean error``).
     """
 
-    name = "mean stability"
-    theorem = "contraction near an equilibrium, and Gronwall's inequality for the mean"
+    name: ClassVar[str] = "mean-stability"
+    theorem: ClassVar[str] = "Lyapunov function, Gronwall: equilibrium that attracts, with the mean"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check the covariance, then the rate, the gain and the drive of the mean in balls."""

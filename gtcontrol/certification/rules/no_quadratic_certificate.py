@@ -112,7 +112,7 @@ class ValueSpectrum(Rule):
     """One head with B definite, and an eigenvalue of V that excludes boundedness by quadratics."""
 
     name: ClassVar[str] = "no-quadratic-certificate-value-spectrum"
-    theorem: ClassVar[str] = "V with an eigenvalue on the side of B: no certificate of boundedness"
+    theorem: ClassVar[str] = "V with an eigenvalue of the sign of B: no quadratic bound"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check that B_s is definite and that the eigenvalue of V lies on its side."""
@@ -149,7 +149,7 @@ class AntistableValue(Rule):
     """One head with B definite, and all eigenvalues of V on the other side."""
 
     name: ClassVar[str] = "no-quadratic-certificate-antistable-value"
-    theorem: ClassVar[str] = "V with all eigenvalues opposite to B: no certificate of blow-up"
+    theorem: ClassVar[str] = "V with all eigenvalues opposite to B: no quadratic blow-up"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check that B_s is definite, and the spectrum of V by a Lyapunov matrix."""

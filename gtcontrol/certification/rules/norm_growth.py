@@ -33,8 +33,8 @@ from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
 from ..comparison import Comparison, passage_time
-from ..digits import rounded_down, rounded_up
 from .base import Refuted, Rule, Scope, Statement, matrix, number
+from .wording import rounded_down, rounded_up
 
 __all__ = ["Growth", "NormGrowth", "growth_of"]
 

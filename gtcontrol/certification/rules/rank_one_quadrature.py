@@ -24,9 +24,9 @@ from ...arithmetic.exponentials import ExponentialForm, quadratic_form, vanishes
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
-from ..digits import rounded_up
 from ..heads import Head, merge_heads
 from .base import Refuted, Rule, Scope, Statement, matrix, number
+from .wording import rounded_up
 
 __all__ = ["BITS", "LARGEST", "RankOneBlowUp", "RankOneLimit", "form_of", "solvable_head"]
 
@@ -41,7 +41,7 @@ class RankOneBlowUp(Rule):
     """Blow-up of a start of rank one, with the time enclosed by quadrature."""
 
     name: ClassVar[str] = "rank-one-blow-up"
-    theorem: ClassVar[str] = "rank one, A = 0: the blow-up time is an integral"
+    theorem: ClassVar[str] = "rank one, A = 0: T* is an integral"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Enclose the integral up to a cut, and its tail."""
@@ -69,7 +69,7 @@ class RankOneLimit(Rule):
     """Convergence of a start of rank one to a point of its curve, to zero, or not at all."""
 
     name: ClassVar[str] = "rank-one-limit"
-    theorem: ClassVar[str] = "rank one, A = 0: the limit is the first zero of a function"
+    theorem: ClassVar[str] = "rank one, A = 0: the limit is at the first zero of a function"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check the bracket of the zero and the limit factor; or that there is no zero at all."""

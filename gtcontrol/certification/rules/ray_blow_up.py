@@ -33,7 +33,7 @@ from ...status import Verdict
 from ..infinity import Expansion, expand
 from . import base
 from .base import Refuted, Rule, Scope, Statement
-from .wording import at_least, at_most, vector
+from .wording import rounded_down, rounded_up, vector
 
 __all__ = ["BITS", "RayBlowUp", "ray_of", "time_left"]
 
@@ -49,7 +49,7 @@ class RayBlowUp(Rule):
     """
 
     name: ClassVar[str] = "ray-cone"
-    theorem: ClassVar[str] = "invariant cone around an attracting ray at infinity"
+    theorem: ClassVar[str] = "attracting ray at infinity: blow-up in an invariant cone"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check that the cone is invariant, and that the start lies in it."""
@@ -77,7 +77,7 @@ class RayBlowUp(Rule):
             return Statement(
                 Verdict.BLOWS_UP,
                 Scope.THIS_START,
-                f"The covariance of this start blows up before t = {at_least(time)}. {where}",
+                f"The covariance of this start blows up before t = {rounded_up(time)}. {where}",
                 upper=time,
             )
         return Statement(
@@ -206,7 +206,7 @@ def _where(problem: CertificationProblem, claim: Claim) -> str:
     bound = "1/(c y)" if drag == 0 else "ln(c y/(c y - a))/a"
     return (
         f"Covariances near the ray uuᵀ, u ≈ {vector(ray_of(H))}, blow up: every S with "
-        f"y = wᵀSw >= {at_least(least)} and Σ hᵢᵀShᵢ <= {at_most(ratio)} y does, within {bound}, "
-        f"c = {at_most(growth)}, a = {at_least(drag)} (w, h₂, … are the rows of the claim's matrix "
-        "`coordinates`)."
+        f"y = wᵀSw >= {rounded_up(least)} and Σ hᵢᵀShᵢ <= {rounded_down(ratio)} y does, within "
+        f"{bound}, c = {rounded_down(growth)}, a = {rounded_up(drag)} (w, h₂, … are the rows of "
+        "the claim's matrix `coordinates`)."
     )

@@ -30,7 +30,7 @@ from ..infinity import expand
 from . import base
 from .base import Refuted, Rule, Scope, Statement
 from .ray_blow_up import BITS, ray_of
-from .wording import at_least, vector
+from .wording import rounded_up, vector
 
 __all__ = ["RayExistence", "is_exact"]
 
@@ -43,7 +43,7 @@ class RayExistence(Rule):
     """
 
     name: ClassVar[str] = "ray"
-    theorem: ClassVar[str] = "stable manifold of a growing ray at infinity"
+    theorem: ClassVar[str] = "growing ray at infinity: blow-up in rank one, for every A"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check that a ray exists and that covariances grow along it."""
@@ -70,7 +70,7 @@ class RayExistence(Rule):
             where = (
                 f"the ray of some u + f, where u ≈ {vector(ray_of(H))} is the first column of the "
                 f"inverse of the matrix `coordinates` and |f| <= "
-                f"{at_least(base.number(claim, 'radius'))} in its other coordinates"
+                f"{rounded_up(base.number(claim, 'radius'))} in its other coordinates"
             )
         return Statement(
             Verdict.BLOW_UP_DATA_EXIST,

@@ -31,9 +31,9 @@ from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
-from ..digits import rounded_up
 from ..heads import Head, merge_heads
 from .base import Refuted, Rule, Scope, Statement, matrix, number
+from .wording import rounded_up
 
 __all__ = ["BITS", "Inequality", "SpectralBlowUp", "SpectralBlowUpData", "inequality"]
 
@@ -87,7 +87,7 @@ class SpectralBlowUp(Rule):
     """A start, or every start, blows up by the inequality along a left eigenvector of V."""
 
     name: ClassVar[str] = "spectral-blow-up"
-    theorem: ClassVar[str] = "an eigenvalue of V with the sign of B: blow-up, with a bound on T*"
+    theorem: ClassVar[str] = "eigenvalue of V with the sign of B: blow-up, T* from above"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check the eigenvector, the definiteness, and the bound on the blow-up time."""
@@ -125,7 +125,7 @@ class SpectralBlowUpData(Rule):
     """For every A there are starts that blow up; those of this A are named."""
 
     name: ClassVar[str] = "spectral-blow-up-data"
-    theorem: ClassVar[str] = "an eigenvalue of V with the sign of B: blow-up data for every A"
+    theorem: ClassVar[str] = "eigenvalue of V with the sign of B: some starts blow up, for every A"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check the eigenvector, the definiteness, the threshold and the example."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,8 +49,8 @@ class UltimateBound(Rule):
     `inequality`); and the array ``shares`` (links + 1,) of the c_i.
     """
 
-    name = "ultimate-bound"
-    theorem = "quadratic certificate of boundedness from every start"
+    name: ClassVar[str] = "ultimate-bound"
+    theorem: ClassVar[str] = "quadratic certificate: bounded from every start"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check the inequality for y' exactly, and what follows from it."""

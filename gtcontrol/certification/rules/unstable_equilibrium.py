@@ -9,6 +9,8 @@ then form its stable manifold, of lower dimension, so a set of measure zero.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from ...arithmetic import balls
@@ -21,18 +23,18 @@ from ...status import Verdict
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .neighbourhood import BITS, neighbourhood
 
-__all__ = ["UnstableEquilibriumRule"]
+__all__ = ["UnstableEquilibrium"]
 
 
-class UnstableEquilibriumRule(Rule):
+class UnstableEquilibrium(Rule):
     """A positive definite equilibrium that almost no covariance tends to.
 
     Numbers: ``rank`` (d), ``error``, ``count`` of eigenvalues with positive real part (at least).
     Arrays: ``frame`` (R), ``form`` (P), ``directions`` (m, count) on which P is positive.
     """
 
-    name = "unstable equilibrium"
-    theorem = "inertia of a Lyapunov form, stable manifold theorem"
+    name: ClassVar[str] = "unstable-equilibrium"
+    theorem: ClassVar[str] = "inertia of a Lyapunov form, stable manifold: unstable equilibrium"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check existence and inertia in balls."""

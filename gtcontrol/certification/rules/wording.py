@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from ..._check import Array
 
-__all__ = ["at_least", "at_most", "vector"]
+__all__ = ["rounded_down", "rounded_up", "vector"]
 
-#: Digits of numbers in sentences.
-DIGITS = 7
+#: Significant digits of numbers in sentences.
+DIGITS = 6
 
 #: Entries of a vector that are written out.
 ENTRIES = 6
 
 
-def at_least(value: float) -> str:
-    """Write a number rounded up, as a lower limit or an upper bound."""
-    return _written(value, ROUND_CEILING)
+def rounded_up(value: float, digits: int = DIGITS) -> str:
+    """Write with so many significant digits, not below the value."""
+    return _rounded(value, digits, ROUND_CEILING)
 
 
-def at_most(value: float) -> str:
-    """Write a number rounded down, as an upper limit or a lower bound."""
-    return _written(value, ROUND_FLOOR)
+def rounded_down(value: float, digits: int = DIGITS) -> str:
+    """Write with so many significant digits, not above the value."""
+    return _rounded(value, digits, ROUND_FLOOR)
 
 
 def vector(value: Array) -> str:
@@ -31,6 +32,12 @@ def vector(value: Array) -> str:
     return f"({shown}{', …' if value.size > ENTRIES else ''})"
 
 
-def _written(value: float, rounding: str) -> str:
-    made = Context(prec=DIGITS, rounding=rounding).create_decimal(Decimal(value))
-    return f"{made:.{DIGITS}g}" if made.is_finite() else f"{value}"
+def _rounded(value: float, digits: int, direction: str) -> str:
+    if not math.isfinite(value):
+        return f"{value:g}"
+    # Decimal(value) is the exact value of the float.
+    made = Context(prec=digits, rounding=direction).create_decimal(Decimal(value)).normalize()
+    if not made:
+        return "0"
+    # Without its zeros, 100 is 1e+2 to Decimal.
+    return f"{made:f}" if 0 <= made.adjusted() < digits else f"{made:g}"

@@ -92,7 +92,7 @@ def stability_claim(problem: CertificationProblem, e: Equilibrium) -> Claim | No
         distance = (1 + ROOM) * distance + 2 * best["error"]
         if distance < best["radius"]:
             best["distance"] = distance
-    return Claim("local stability", numbers=best, arrays={"frame": R, "metric": chosen})
+    return Claim("local-stability", numbers=best, arrays={"frame": R, "metric": chosen})
 
 
 def mean_claim(problem: CertificationProblem, e: Equilibrium, covariance: Claim) -> Claim | None:
@@ -148,7 +148,7 @@ def mean_claim(problem: CertificationProblem, e: Equilibrium, covariance: Claim)
         "mean error": (1 + ROOM) * missing * float(np.linalg.norm(R @ inverse, 2)),
     }
     return Claim(
-        "mean stability",
+        "mean-stability",
         numbers={**covariance.numbers, **numbers},
         arrays={**covariance.arrays, "mean metric": H, "mean": place},
     )
@@ -178,7 +178,7 @@ def instability_claim(problem: CertificationProblem, e: Equilibrium) -> Claim | 
     inverse = float(np.linalg.norm(np.linalg.inv(J), 2))
     error = 4 * inverse * (residual + 1e-14 * (1 + float(np.linalg.norm(J))))
     return Claim(
-        "unstable equilibrium",
+        "unstable-equilibrium",
         numbers={"rank": float(e.rank), "error": error, "count": float(np.count_nonzero(up))},
         arrays={"frame": R, "form": (P + P.T) / 2, "directions": vectors[:, up].copy()},
     )
