@@ -15,7 +15,7 @@ from ...results.trajectory import Trajectory
 from ...simulation.run import simulate
 from ...status import Status
 
-__all__ = ["Estimate", "estimate_blow_up", "natural_speed"]
+__all__ = ["Estimate", "estimate_blow_up"]
 
 #: Pieces of integration, each twice as long as the one before, and bound on all their steps.
 PIECES = 120
@@ -78,7 +78,7 @@ def estimate_blow_up(
     p, d = parameters, parameters.dim
     still = Parameters.trusted(p.A, p.B, p.V, np.zeros(d), p.noise)
     law, clock, steps = Gaussian.trusted(np.zeros(d), factor), 0.0, 0
-    span = 4.0 / natural_speed(still, law) if horizon is None else horizon
+    span = 4.0 / _speed(still, law) if horizon is None else horizon
     for _ in range(PIECES if horizon is None else 1):
         if not 0 < span < math.inf or steps >= MOST_STEPS:
             break
@@ -93,7 +93,7 @@ def estimate_blow_up(
             break
         if _at_rest(still, law):
             break
-        span = max(2.0 * span, 4.0 / natural_speed(still, law))
+        span = max(2.0 * span, 4.0 / _speed(still, law))
     return Estimate(math.inf, clock, np.zeros(0), ())
 
 
@@ -117,7 +117,7 @@ def _at_rest(p: Parameters, law: Gaussian) -> bool:
         return float(np.linalg.norm(change)) <= AT_REST * pace * float(np.linalg.norm(S))
 
 
-def natural_speed(p: Parameters, law: Gaussian) -> float:
+def _speed(p: Parameters, law: Gaussian) -> float:
     """Size of the generator, in units of 1/time."""
     with np.errstate(over="ignore", invalid="ignore"):
         linear = float(np.linalg.norm(p.A))

@@ -24,7 +24,7 @@ from ...simulation.run import simulate
 from ...status import Status
 from ..bracket.coordinates import error_growth, find_coordinates
 from ..bracket.covariance import CovarianceFlow, SingularCoordinates
-from ..bracket.estimate import Estimate, natural_speed
+from ..bracket.estimate import Estimate
 from ..bracket.plan import LARGEST_DIM, MOST_BITS, MOST_STEPS, order_for, start_tube, work
 from ..bracket.reduction import reduced
 from ..equilibria.classification import classify, semidefinite_factor
@@ -144,14 +144,16 @@ class _Path:
     known: list[Array] = default(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.field, self.units = scaled(Quadratic.of(self.parameters))
+        plain = Quadratic.of(self.parameters)
+        self.field, self.units = scaled(plain)
+        self._natural = plain.changed(np.diag(self.units))
 
     def pieces(self, factor: Array) -> Iterator[None]:
         """Integrate further and further, until nothing changes or the steps are used up."""
         p, d = self.parameters, self.parameters.dim
         still = Parameters.trusted(p.A, p.B, p.V, np.zeros(d), p.noise)
         law, clock, left = Gaussian.trusted(np.zeros(d), factor), 0.0, LONGEST
-        span = 1.0 / natural_speed(still, law)
+        span = 1.0 / self._speed(law.covariance)
         self.covariances = np.zeros((0, d, d))
         for _ in range(PIECES):
             if not 0 < span < math.inf or left <= 0:
@@ -170,7 +172,7 @@ class _Path:
             yield
             if 0 < self.field.residual(law.covariance / np.outer(self.units, self.units)) < AT_REST:
                 return
-            span = max(2.0 * span, 1.0 / natural_speed(still, law))
+            span = max(2.0 * span, 1.0 / self._speed(law.covariance))
 
     def _aim(self, S: Array) -> None:
         """Add the equilibria that Newton's method finds from here, if they attract."""
@@ -196,6 +198,17 @@ class _Path:
             if e.mean_stable and e.gaussian is not None:
                 claim = mean_claim(bare, e, claim) or claim
             self.targets.append(_Target(e.covariance, claim))
+
+    def _speed(self, S: Array) -> float:
+        """Size of the generator in balanced units of the tokens, per time."""
+        there = self._natural
+        size = float(np.linalg.norm(S / np.outer(self.units, self.units)))
+        quadratic = sum(
+            float(np.linalg.norm(V) * np.linalg.norm(B))
+            for V, B in zip(there.V, there.B, strict=True)
+        )
+        speed = float(np.linalg.norm(there.A)) + quadratic * size
+        return speed or float(np.linalg.norm(there.Q)) or 1.0
 
     def until(self, index: int) -> Estimate:
         """Some of the path up to a time."""
