@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gtcontrol as gt
-from gtcontrol.certification.envelope import envelope, levels
+from gtcontrol.certification.theory.envelope import envelope, levels
 from gtcontrol.cli import kinds
 from gtcontrol.problem import zoo
 from gtcontrol.reporting.figures.canvas import encode

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import gtcontrol as gt
-from gtcontrol.certification.envelope import envelope, levels
 from gtcontrol.certification.lmi import solver
 from gtcontrol.certification.lmi.boundedness import bounds, decays
 from gtcontrol.certification.lmi.solver import Ending
@@ -22,6 +21,7 @@ from gtcontrol.certification.search.quadratic_lmi import (
     upper_bound,
     upper_bounds,
 )
+from gtcontrol.certification.theory.envelope import envelope, levels
 from gtcontrol.problem.definitions import CertificationProblem
 from gtcontrol.status import Status, Verdict
 

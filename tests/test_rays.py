@@ -18,11 +18,11 @@ from gtcontrol.arithmetic import balls
 from gtcontrol.arithmetic.floats import Enclosure, exact
 from gtcontrol.arithmetic.matrices import BallMatrix, FloatMatrix, block, enclose
 from gtcontrol.arithmetic.newton import has_zero
-from gtcontrol.certification.infinity import expand
 from gtcontrol.certification.rules import rule
 from gtcontrol.certification.rules.base import Refuted, Scope
 from gtcontrol.certification.rules.ray_blow_up import time_left
 from gtcontrol.certification.search import rays
+from gtcontrol.certification.theory.infinity import expand
 from gtcontrol.problem.definitions import CertificationProblem
 from gtcontrol.status import Verdict
 

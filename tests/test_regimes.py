@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gtcontrol import Gaussian, Parameters
-from gtcontrol.certification.heads import merge_heads
 from gtcontrol.certification.search.regimes import find
+from gtcontrol.certification.theory.heads import merge_heads
 from gtcontrol.problem.definitions import CertificationProblem
 from gtcontrol.status import Verdict
 

@@ -12,10 +12,13 @@ from scipy.integrate import solve_ivp
 
 import gtcontrol as gt
 from gtcontrol.arithmetic import dyadic as exact
-from gtcontrol.certification.comparison import Comparison, passage_time, solution
-from gtcontrol.certification.envelope import envelope, levels
-from gtcontrol.certification.pieces import index_pairs, may_dissipate, may_grow
-from gtcontrol.certification.quadratic import (
+from gtcontrol.certification.rules import RULES
+from gtcontrol.certification.rules.base import Refuted, Scope
+from gtcontrol.certification.rules.inequality import check_inequality
+from gtcontrol.certification.theory.comparison import Comparison, passage_time, solution
+from gtcontrol.certification.theory.envelope import envelope, levels
+from gtcontrol.certification.theory.pieces import index_pairs, may_dissipate, may_grow
+from gtcontrol.certification.theory.quadratic import (
     drift_operator,
     quadratic_form,
     quadratic_operator,
@@ -24,10 +27,7 @@ from gtcontrol.certification.quadratic import (
     svec,
     wedge,
 )
-from gtcontrol.certification.rules import RULES
-from gtcontrol.certification.rules.base import Refuted, Scope
-from gtcontrol.certification.rules.inequality import check_inequality
-from gtcontrol.certification.scaling import scale
+from gtcontrol.certification.theory.scaling import scale
 from gtcontrol.problem.definitions import CertificationProblem
 from gtcontrol.results.claims import Claim
 from gtcontrol.status import Verdict

@@ -13,8 +13,8 @@ from ..problem.definitions import CertificationProblem
 from ..results.claims import Claim
 from ..status import Verdict
 from .conclusion import Conclusion
-from .heads import merge_heads
 from .search import bracket, captured, growth, limits, local, quadratic_lmi, rays, regimes, riccati
+from .theory.heads import merge_heads
 
 __all__ = ["RUNGS", "Rung"]
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..._check import Array
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..comparison import passage_time
+from ..theory.comparison import passage_time
 from .candidates import MARGINS, Setting, is_proved, setting_of
 from .fixed import FixedModel
 from .model import JointModel, Point

@@ -11,8 +11,8 @@ from scipy import linalg
 from ..._check import Array
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..pieces import may_dissipate
-from ..quadratic import smat, svec
+from ..theory.pieces import may_dissipate
+from ..theory.quadratic import smat, svec
 from .candidates import GUESS_MARGIN, MARGINS, SLACK, Setting, is_proved, setting_of
 from .links import sharpen
 from .model import JointModel, Point

@@ -16,10 +16,10 @@ from ..._check import Array
 from ...arithmetic.fractions import rounded
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..pieces import index_pairs
 from ..rules import RULES
 from ..rules.base import Refuted
-from ..scaling import Units, scale
+from ..theory.pieces import index_pairs
+from ..theory.scaling import Units, scale
 from .model import Piece, Point, pieces_of
 
 __all__ = ["GUESS_MARGIN", "MARGINS", "Setting", "is_proved", "setting_of"]

@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 from ..._check import Array
-from ..quadratic import svec
+from ..theory.quadratic import svec
 from .model import Model, Part, Piece, Point
 from .solver import Answer, solve
 

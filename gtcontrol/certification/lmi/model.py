@@ -21,8 +21,15 @@ import numpy as np
 from scipy import sparse
 
 from ..._check import Array
-from ..quadratic import drift_operator, quadratic_operator, slack_operator, smat, svec, unfolding
-from ..scaling import Vertex
+from ..theory.quadratic import (
+    drift_operator,
+    quadratic_operator,
+    slack_operator,
+    smat,
+    svec,
+    unfolding,
+)
+from ..theory.scaling import Vertex
 from .solver import Answer, solve
 
 __all__ = ["JointModel", "Model", "Part", "Piece", "Point", "pieces_of"]
@@ -54,7 +61,7 @@ class Piece:
 
 
 def pieces_of(vertices: list[Vertex], wanted: tuple[tuple[int, int], ...]) -> list[Piece]:
-    """Vertices and mixed pairs of a family; see `certification.pieces`."""
+    """Vertices and mixed pairs of a family; see `certification.theory.pieces`."""
     made = []
     for k, m in wanted:
         a, b = vertices[k], vertices[m]

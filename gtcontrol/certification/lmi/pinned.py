@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 
 from ..._check import Array
-from ..quadratic import smat, svec, unfolding
+from ..theory.quadratic import smat, svec, unfolding
 from .model import Model, Part, Piece, Point
 from .solver import Answer, solve
 

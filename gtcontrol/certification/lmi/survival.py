@@ -17,8 +17,8 @@ from scipy import linalg
 from ..._check import Array
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..comparison import passage_time
-from ..quadratic import smat, svec
+from ..theory.comparison import passage_time
+from ..theory.quadratic import smat, svec
 from .candidates import GUESS_MARGIN, MARGINS, SLACK, Setting, is_proved, setting_of
 from .fixed import FixedModel, LevelModel
 from .model import Point

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..._check import Array
 from ...results.claims import Claim
-from ..comparison import Comparison, passage_time
 from ..rules.inequality import level_of
+from ..theory.comparison import Comparison, passage_time
 from .candidates import Setting
 from .model import Point
 

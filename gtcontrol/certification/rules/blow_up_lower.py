@@ -17,7 +17,7 @@ from ...arithmetic.dyadic import positive_definite
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
-from ..comparison import passage_time
+from ..theory.comparison import passage_time
 from .base import Refuted, Rule, Scope, Statement, number
 from .inequality import check_inequality, comparison_of, level_of, weight_of
 from .ultimate_bound import dominates

@@ -12,7 +12,7 @@ from typing import ClassVar
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
-from ..comparison import passage_time
+from ..theory.comparison import passage_time
 from .base import Refuted, Rule, Scope, Statement, number
 from .inequality import check_inequality, comparison_of, level_of
 

@@ -40,7 +40,7 @@ from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
-from ..heads import Head, merge_families
+from ..theory.heads import Head, merge_families
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .wording import rounded_up
 

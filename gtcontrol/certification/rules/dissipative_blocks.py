@@ -24,7 +24,7 @@ from ...arithmetic.matrices import enclose
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ..components import components, restricted
-from ..heads import merge_families
+from ..theory.heads import merge_families
 from .base import Refuted, Rule, Statement, matrix, number
 from .dissipative import BITS, check_attention, check_bound, say
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...arithmetic.dyadic import Dyadic, dyadic
 from ...parameters import Parameters
-from ..quadratic import Indices, heads_of, pairs
+from ..theory.quadratic import Indices, heads_of, pairs
 
 __all__ = ["Rate", "entries", "level_form", "scaled", "slack_form", "total"]
 

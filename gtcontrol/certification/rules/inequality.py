@@ -25,8 +25,8 @@ from ...arithmetic.dyadic import Dyadic, dyadic, positive_semidefinite
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..comparison import Comparison
-from ..pieces import comparable, index_pairs
+from ..theory.comparison import Comparison
+from ..theory.pieces import comparable, index_pairs
 from .base import Refuted, matrix, number
 from .forms import Rate, entries, level_form, scaled, slack_form, total
 
@@ -105,7 +105,7 @@ def check_inequality(
     claim : Claim
         Numbers ``quadratic``, ``linear``, ``constant`` and, if about rank one only, ``rank``;
         arrays ``W`` (d, d), ``Z`` (P, q, q) and, unless it is to vanish, ``Lam`` (P, d, d), with
-        one entry for each inequality (see `certification.pieces`), q = d(d-1)/2.
+        one entry for each inequality (see `certification.theory.pieces`), q = d(d-1)/2.
     sign : int
         +1 or -1.
     within : sequence of HalfSpace, optional

@@ -37,7 +37,7 @@ from ...arithmetic.matrices import Matrix, block, enclose, symmetric_part
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
-from ..heads import Head, merge_heads
+from ..theory.heads import Head, merge_heads
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 
 __all__ = ["BITS", "AntistableValue", "CommonIsotropy", "IndefiniteScore", "ValueSpectrum"]

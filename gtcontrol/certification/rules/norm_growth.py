@@ -32,7 +32,7 @@ from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
-from ..comparison import Comparison, passage_time
+from ..theory.comparison import Comparison, passage_time
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .wording import rounded_down, rounded_up
 

@@ -24,7 +24,7 @@ from ...arithmetic.exponentials import ExponentialForm, quadratic_form, vanishes
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
-from ..heads import Head, merge_heads
+from ..theory.heads import Head, merge_heads
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .wording import rounded_up
 

@@ -1,10 +1,10 @@
 """An invariant cone around a ray at infinity, in which every covariance blows up.
 
-In coordinates Σ = H S Hᵀ, let y = Σ₁₁ and z = Σ₂₂ + … + Σ_dd.  The cone consists of the covariances
-with z <= δ y and y >= R.  If the expansion of the flow (see :mod:`..infinity`) gives ρ' < 0 at
-ρ = z/y = δ for every y >= R, and y' >= c y² - a y with c R > a in the cone, then the flow enters
-the cone through both parts of its boundary and never leaves it.  By comparison with
-η' = c η² - a η, y has left every bound at the latest after
+In coordinates Σ = H S Hᵀ, let y = Σ₁₁ and z = Σ₂₂ + … + Σ_dd. The cone consists of the covariances
+with z <= δ y and y >= R. If the expansion of the flow (see :mod:`..theory.infinity`) gives ρ' < 0
+at ρ = z/y = δ for every y >= R, and y' >= c y² - a y with c R > a in the cone, then the flow enters
+the cone through both parts of its boundary and never leaves it. By comparison with η' = c η² - a η,
+y has left every bound at the latest after
 
     (1/a) ln(c y₀/(c y₀ - a))        (1/(c y₀) if a = 0),
 
@@ -30,7 +30,7 @@ from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
-from ..infinity import Expansion, expand
+from ..theory.infinity import Expansion, expand
 from . import base
 from .base import Refuted, Rule, Scope, Statement
 from .wording import rounded_down, rounded_up, vector

@@ -26,7 +26,7 @@ from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...status import Verdict
-from ..infinity import expand
+from ..theory.infinity import expand
 from . import base
 from .base import Refuted, Rule, Scope, Statement
 from .ray_blow_up import BITS, ray_of

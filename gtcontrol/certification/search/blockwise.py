@@ -10,8 +10,8 @@ from ..._check import Array
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ..components import components, restricted
-from ..heads import merge_families
 from ..rules.dissipative_blocks import CONSTANTS, TABLES
+from ..theory.heads import merge_families
 from . import metrics
 
 __all__ = ["find"]

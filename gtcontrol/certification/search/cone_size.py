@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._check import Array
 from ...results.claims import Claim
-from ..infinity import Expansion
+from ..theory.infinity import Expansion
 
 __all__ = ["Cone", "best_cone"]
 

@@ -12,9 +12,9 @@ from ..._check import Array
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..comparison import Comparison, passage_time
 from ..rules.base import Refuted
 from ..rules.norm_growth import Growth, growth_of
+from ..theory.comparison import Comparison, passage_time
 from .lyapunov import solve_metric
 from .quadratic_lmi import LARGEST_INTERACTIVE
 

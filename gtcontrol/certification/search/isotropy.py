@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._check import Array
 from ...results.claims import Claim
-from ..heads import Head
+from ..theory.heads import Head
 
 __all__ = ["common"]
 

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from ..._check import Array
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..heads import Head
+from ..theory.heads import Head
 from .lyapunov import lyapunov_metric, sector_metrics
 
 __all__ = ["MARGIN", "bounds", "find"]

@@ -17,7 +17,7 @@ from ...gaussian import Gaussian
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..pieces import comparable, may_grow
+from ..theory.pieces import comparable, may_grow
 
 __all__ = ["LARGEST", "LARGEST_INTERACTIVE", "find", "lower_bound", "upper_bound"]
 

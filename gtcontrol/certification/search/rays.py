@@ -24,9 +24,9 @@ from ...arithmetic.newton import has_zero
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..infinity import expand
 from ..rules.ray_blow_up import BITS
 from ..rules.ray_existence import is_exact
+from ..theory.infinity import expand
 from .cone_size import Cone, best_cone
 from .directions import LARGE, Cubic, Ray, rays
 

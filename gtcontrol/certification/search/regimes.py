@@ -13,7 +13,7 @@ import numpy as np
 from ..._check import Array
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..heads import Head, merge_families
+from ..theory.heads import Head, merge_families
 from . import blockwise, curves, isotropy, metrics, spectra
 
 __all__ = ["find"]

@@ -17,9 +17,9 @@ from ...arithmetic.matrices import SMALL
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..heads import Head
 from ..rules.base import Refuted
 from ..rules.spectral_blow_up import BITS, inequality
+from ..theory.heads import Head
 from .lyapunov import solve_metric
 
 __all__ = ["exclude", "find"]

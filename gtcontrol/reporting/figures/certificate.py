@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ..._check import Array
-from ...certification.envelope import envelope as compared, levels
+from ...certification.theory.envelope import envelope as compared, levels
 from ...results.certificate import Certificate, Integration
 from ...results.claims import Claim
 from ..wording import number

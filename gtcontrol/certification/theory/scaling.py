@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._check import Array
-from ..parameters import Parameters
+from ..._check import Array
+from ...parameters import Parameters
 from .quadratic import heads_of, pairs
 
 __all__ = ["Units", "Vertex", "scale"]

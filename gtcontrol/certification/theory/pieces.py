@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..parameters import Parameters
+from ...parameters import Parameters
 from .quadratic import heads_of
 
 __all__ = ["comparable", "index_pairs", "may_dissipate", "may_grow"]

@@ -8,10 +8,10 @@ import operator
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .._check import Array
-from ..arithmetic.balls import above
-from ..arithmetic.matrices import Matrix
-from ..parameters import Parameters
+from ..._check import Array
+from ...arithmetic.balls import above
+from ...arithmetic.matrices import Matrix
+from ...parameters import Parameters
 
 __all__ = [
     "Affine",

@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._check import Array
-from ..arithmetic.matrices import BallMatrix, Matrix, block, enclose
-from ..parameters import Parameters
+from ..._check import Array
+from ...arithmetic.matrices import BallMatrix, Matrix, block, enclose
+from ...parameters import Parameters
 from .blocks import Frame, HeadBlocks, added, affine, head_blocks, round_down, size_of, total
 
 __all__ = ["Expansion", "Linear", "expand"]

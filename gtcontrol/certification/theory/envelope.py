@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from .._check import Array
-from ..gaussian import Gaussian
-from ..results.claims import Claim
+from ..._check import Array
+from ...gaussian import Gaussian
+from ...results.claims import Claim
+from ..rules.inequality import comparison_of
 from .comparison import solution
-from .rules.inequality import comparison_of
 
 __all__ = ["envelope", "levels"]
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from .._check import Array
-from ..arithmetic import balls
+from ..._check import Array
+from ...arithmetic import balls
 
 __all__ = ["Comparison", "passage_time", "solution"]
 

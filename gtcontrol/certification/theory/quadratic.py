@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .._check import Array
-from ..parameters import Parameters
+from ..._check import Array
+from ...parameters import Parameters
 
 __all__ = [
     "Indices",

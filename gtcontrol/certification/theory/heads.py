@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._check import Array
-from ..arithmetic.matrices import Matrix, total
-from ..parameters import Parameters
+from ..._check import Array
+from ...arithmetic.matrices import Matrix, total
+from ...parameters import Parameters
 
 __all__ = ["Head", "merge_families", "merge_heads"]
 
