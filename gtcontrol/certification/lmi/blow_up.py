@@ -19,6 +19,7 @@ from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ..theory.comparison import passage_time
 from .candidates import MARGINS, Setting, is_proved, setting_of
+from .combinations import blend
 from .fixed import FixedModel
 from .model import JointModel, Point
 from .times import coefficients, comparison, height, level, moments, thoroughness, time_to_infinity
@@ -34,6 +35,12 @@ STEPS = (5, 3, 1)
 #: Turns between fixed a and fixed W: d <= 4, d <= 6, beyond.
 ROUNDS = (3, 1, 0)
 
+#: Coefficients a, in scaled units, that are tried if the start lies below all thresholds else.
+RESCUES = (0.5, 0.25, 1.0, 0.125)
+
+#: Largest dimension in which they are tried.
+MEDIUM = 6
+
 #: Gain below which a turn is the last.
 LEAST_GAIN = 1e-3
 
@@ -47,7 +54,10 @@ def upper_bounds(problem: CertificationProblem) -> Iterator[Claim]:
     if setting.start is None or not (np.any(setting.start) or setting.noisy):
         return
     best: Claim | None = None
-    for linear in _drifts(setting):
+    drifts = _drifts(setting)
+    for number, linear in enumerate((*drifts, *(RESCUES if setting.order <= MEDIUM else ()))):
+        if number >= len(drifts) and best is not None:
+            break
         for margin in MARGINS:
             point = _joint(setting, linear, margin)
             if point is None or time_to_infinity(setting, point) == math.inf:
@@ -116,7 +126,7 @@ def _improved(setting: Setting, point: Point, margin: float) -> Point:
         _, corner = model.solve(moments(coefficients(best), height(setting, best.W)), margin)
         if corner is None:
             break
-        shares = [_blend(best, corner, share) for share in np.linspace(0.0, 1.0, 33)[1:]]
+        shares = [blend(best, corner, share) for share in np.linspace(0.0, 1.0, 33)[1:]]
         chosen = min(shares, key=lambda shared: time_to_infinity(setting, shared))
         if time_to_infinity(setting, chosen) >= time_to_infinity(setting, best) * (1 - 1e-6):
             break
@@ -131,19 +141,6 @@ def _upper_claim(setting: Setting, point: Point) -> Claim | None:
     if not math.isfinite(high):
         return None
     return replace(claim, numbers={**claim.numbers, "upper": high})
-
-
-def _blend(first: Point, second: Point, share: float) -> Point:
-    """Convex combination of two points with the same W, which is a point, too."""
-    one, other = first.Lam, second.Lam
-    return Point(
-        first.W,
-        None if one is None or other is None else (1 - share) * one + share * other,
-        (1 - share) * first.Z + share * second.Z,
-        (1 - share) * first.quadratic + share * second.quadratic,
-        (1 - share) * first.linear + share * second.linear,
-        (1 - share) * first.constant + share * second.constant,
-    )
 
 
 def _normaliser(setting: Setting) -> Array:

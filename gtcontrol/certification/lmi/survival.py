@@ -1,8 +1,9 @@
 """The blow-up time of a start from below, or a proof that there is no blow-up.
 
-W is fixed, and coefficients of y' <= f(y) = κ y² + a y + e are sought, in which the inequality is
+For a fixed W coefficients of y' <= f(y) = κ y² + a y + e are sought, in which the inequality is
 linear.  T = ∫ dy/f(y) is a convex function of them, as 1/f is one of f for every y: repeated
-maximisation of its linear part never makes T smaller.
+maximisation of its linear part never makes T smaller.  From the best W found so, W and e are moved
+together for a fixed a, where the inequality is convexified, and the coefficients again, in turns.
 """
 
 from __future__ import annotations
@@ -20,14 +21,34 @@ from ...results.claims import Claim
 from ..theory.comparison import passage_time
 from ..theory.quadratic import smat, svec
 from .candidates import GUESS_MARGIN, MARGINS, SLACK, Setting, is_proved, setting_of
+from .combinations import blend, rescaled
+from .convexified import ConvexifiedModel
 from .fixed import FixedModel, LevelModel
 from .model import Point
-from .times import Coefficients, coefficients, comparison, height, level, moments, thoroughness
+from .times import (
+    Coefficients,
+    coefficients,
+    comparison,
+    height,
+    level,
+    moments,
+    thoroughness,
+    time_to_infinity,
+)
 
 __all__ = ["lower_bounds"]
 
 #: Linear steps for fixed W: d <= 4, d <= 6, beyond.
 STEPS = (5, 3, 1)
+
+#: Turns between W and the coefficients: d <= 4, d <= 6, beyond.
+TURNS = (8, 2, 0)
+
+#: Gain below which a turn is the last.
+LEAST_GAIN = 3e-3
+
+#: A claim, and the point that it was made from; None for one with nothing to gain.
+Found = tuple[Claim, Point | None]
 
 #: Eigenvalues of the start below this fraction of the largest one are raised for its inverse.
 THINNEST = 1e-2
@@ -44,25 +65,84 @@ def lower_bounds(problem: CertificationProblem) -> Iterator[Claim]:
     setting = setting_of(problem, with_start=True)
     if setting.start is None:
         return
-    best: Claim | None = None
+    best: Found | None = None
     for W in _weights(setting):
         found = _lower(setting, W)
-        if found is not None and (best is None or _later(found, best)):
+        if found is not None and (best is None or _later(found[0], best[0])):
             best = found
-        if best is not None and best.numbers["lower"] == math.inf:
+        if best is not None and best[0].numbers["lower"] == math.inf:
             break
     if best is not None:
-        yield best
+        yield _turned(setting, best)
 
 
-def _lower(setting: Setting, W: Array) -> Claim | None:
+def _turned(setting: Setting, found: Found) -> Claim:
+    """Move W, and the coefficients for fixed W, in turns."""
+    claim, point = found
+    for _ in range(TURNS[thoroughness(setting.order)]):
+        moved = None if point is None else _moved(setting, point)
+        if moved is None:
+            break
+        if time_to_infinity(setting, moved) == math.inf:
+            y = height(setting, moved.W)
+            held = _bounded_claim(setting, moved, max(y, _resting(coefficients(moved))))
+            return held if held is not None and is_proved(setting.problem, held) else claim
+        model = FixedModel(
+            setting.order, setting.pieces, sign=-1, W=moved.W, free_slack=setting.single
+        )
+        again = _latest(setting, model, moved, MARGINS[0])
+        if again is None or not _later(again[0], claim):
+            break
+        last = again[0].numbers["lower"] < claim.numbers["lower"] * (1 + LEAST_GAIN)
+        claim, point = again
+        if last:
+            break
+    return claim
+
+
+def _moved(setting: Setting, point: Point) -> Point | None:
+    """Better W and e for the a of a point, if there are any."""
+    if setting.start is None or point.quadratic <= 0:
+        return None
+    now = rescaled(point, point.quadratic)
+    y, f = height(setting, now.W), coefficients(now)
+    rate = _value(f, y)
+    if y <= 0 or rate <= 0:
+        return None
+    model = ConvexifiedModel(
+        setting.order,
+        setting.pieces,
+        W=now.W,
+        linear=now.linear,
+        start=setting.start,
+        free_slack=setting.single,
+    )
+    corner = model.solve((1 / rate, moments(f, y)[2]), MARGINS[0])
+    if corner is None:
+        return None
+    before = time_to_infinity(setting, now)
+    shares = [blend(now, corner, share) for share in np.linspace(0.0, 1.0, 17)[1:]]
+    times = [time_to_infinity(setting, shared) for shared in shares]
+    if not max(times) > before:
+        return None
+    best = shares[int(np.argmax(times))]
+    return rescaled(best, 1 / height(setting, best.W))
+
+
+def _resting(f: Coefficients) -> float:
+    """The smaller root of f, with some room above it."""
+    root = math.sqrt(max(f[1] ** 2 - 4 * f[0] * f[2], 0.0))
+    return (-f[1] - (1 - 1e-6) * root) / (2 * f[0])
+
+
+def _lower(setting: Setting, W: Array) -> Found | None:
     """Best claim for a fixed W with tr(W S₀) = 1."""
     held = _held(setting, W)
     if held is not None:
-        return held
+        return held, None
     model = FixedModel(setting.order, setting.pieces, sign=-1, W=W, free_slack=setting.single)
     for margin in MARGINS:
-        best: Claim | None = None
+        best: Found | None = None
         found_point = False
         for ceiling in CEILINGS:
             _, point = model.solve((ceiling**2, ceiling, 1.0), margin)
@@ -72,9 +152,9 @@ def _lower(setting: Setting, W: Array) -> Claim | None:
             if _value(coefficients(point), ceiling) <= 0:
                 claim = _bounded_claim(setting, point, ceiling)
                 if claim is not None and is_proved(setting.problem, claim):
-                    return claim
+                    return claim, None
             found = _latest(setting, model, point, margin)
-            if found is not None and (best is None or _later(found, best)):
+            if found is not None and (best is None or _later(found[0], best[0])):
                 best = found
         if best is not None or not found_point:
             return best
@@ -116,16 +196,16 @@ def _levels(model: LevelModel, linear: float) -> Iterator[Point]:
         yield point
 
 
-def _latest(setting: Setting, model: FixedModel, point: Point, margin: float) -> Claim | None:
+def _latest(setting: Setting, model: FixedModel, point: Point, margin: float) -> Found | None:
     """Raise T from a first point on, by its linear part; the last claim that is proved."""
-    best: Claim | None = None
+    best: Found | None = None
     for _ in range(1 + STEPS[thoroughness(setting.order)]):
         claim = _lower_claim(setting, point)
-        if claim is None or (best is not None and not _later(claim, best)):
+        if claim is None or (best is not None and not _later(claim, best[0])):
             break
         if not is_proved(setting.problem, claim):
             break
-        best = claim
+        best = claim, point
         _, moved = model.solve(moments(coefficients(point), height(setting, point.W)), margin)
         if moved is None:
             break
