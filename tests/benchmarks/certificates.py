@@ -1,4 +1,4 @@
-"""Quadratic certificates: coverage, sharpness of bounds and blow-up times, time of the search."""
+"""Certificates: coverage, sharpness of bounds and blow-up times, time of the search."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 import gtcontrol as gt
 from gtcontrol.certification.rules import RULES
 from gtcontrol.certification.rules.base import Scope
-from gtcontrol.certification.search import regimes
+from gtcontrol.certification.search import rays, regimes
 from gtcontrol.certification.search.quadratic_lmi import find, lower_bounds, upper_bounds
 from gtcontrol.problem.definitions import CertificationProblem
 from gtcontrol.results.claims import Claim
+from gtcontrol.status import Verdict
 
 from .figures import Figure, share, table, timed
 
@@ -77,14 +78,18 @@ FAMILIES: dict[str, tuple[Family, float | None]] = {
 }
 
 
+#: Family -> share of the pairs with a blow-up for which some blow-up must be certified.
+GROWING: dict[str, float] = {"V Gaussian, B_s < 0": 0.86, "V, B Gaussian": 0.5}
+
+
 def _coverage(count: int, dims: range) -> list[Figure]:
-    rows, made, contradictions = [], [], 0
+    rows, grown, made, contradictions = [], [], [], 0
     for name, (draw, target) in FAMILIES.items():
-        totals = [0, 0]
-        cells = []
+        totals, growth = [0, 0], [0, 0]
+        cells, found = [], []
         for n in dims:
             rng = np.random.default_rng(1000 + n)
-            certified = bounded = 0
+            certified = bounded = seen = blowing = 0
             for _ in range(count):
                 V, B = draw(rng, n)
                 asked = CertificationProblem((gt.Parameters(V=V, B=B),))
@@ -93,10 +98,23 @@ def _coverage(count: int, dims: range) -> list[Figure]:
                 certified += proof
                 bounded += not escapes
                 contradictions += proof and escapes
+                if name in GROWING and escapes:
+                    blowing += 1
+                    seen += _blow_up_is_proved(asked)
             cells.append(f"{certified}/{bounded}")
+            found.append(f"{seen}/{blowing}")
+            growth[0] += seen
+            growth[1] += blowing
             totals[0] += certified
             totals[1] += bounded
         rows.append((name, *cells))
+        if name in GROWING:
+            grown.append((name, *found))
+            least, reached = GROWING[name], growth[0] / max(growth[1], 1)
+            made.append(
+                Figure(f"blow-up certified, {name}", share(*growth), f">= {least:.0%}",
+                       reached >= least)
+            )  # fmt: skip
         if target is not None:
             reached = totals[0] / max(totals[1], 1)
             made.append(
@@ -104,11 +122,19 @@ def _coverage(count: int, dims: range) -> list[Figure]:
                        reached >= target)
             )  # fmt: skip
     print(table((f"certified/bounded of {count}", *(f"n={n}" for n in dims)), rows))
+    print(table((f"blow-up certified/seen of {count}", *(f"n={n}" for n in dims)), grown))
     made.append(
         Figure("certificates that a trajectory contradicts", f"{contradictions}", "0",
                contradictions == 0)
     )  # fmt: skip
     return made
+
+
+def _blow_up_is_proved(asked: CertificationProblem) -> bool:
+    """Whether a theorem gives starts that blow up."""
+    claims = _checked(asked, [*regimes.find(asked), *rays.find(asked)])
+    verdicts = {RULES[c.rule].state(asked, c).verdict for c in claims}
+    return bool(verdicts & {Verdict.BLOWS_UP, Verdict.BLOW_UP_DATA_EXIST})
 
 
 def _escapes(parameters: gt.Parameters, rng: np.random.Generator) -> bool:
@@ -163,6 +189,7 @@ def _blow_up_times() -> list[Figure]:
     rng = np.random.default_rng(18)
     above: list[float] = []
     below: list[float] = []
+    widths: list[float] = []
     for k in range(BLOW_UPS):
         n = 2 + k % 3
         V, B = -_negative(rng, n, 0.5), -_negative(rng, n, 0.5)
@@ -171,13 +198,16 @@ def _blow_up_times() -> list[Figure]:
         run = gt.simulate(start, parameters, 1e3, rtol=1e-9)
         asked = CertificationProblem((parameters,), start)
         T = run.blow_up_time
-        claims = [*upper_bounds(asked), *lower_bounds(asked), *regimes.find(asked)]
+        claims = [*upper_bounds(asked), *lower_bounds(asked)]
+        claims += [*regimes.find(asked), *rays.find(asked)]
         said = [RULES[c.rule].state(asked, c) for c in _checked(asked, claims)]
         here = [s for s in said if s.scope is not Scope.SOME_STARTS]
         best = min((s.upper for s in here), default=np.inf)
         if best < np.inf:
             above.append(best / T)
         below.append(max((s.lower for s in here), default=0.0) / T)
+        bracket = gt.blow_up(parameters, start)
+        widths.append((bracket.upper - bracket.lower) / T if bracket.proved else np.inf)
     right = all(r >= 1 - 1e-9 for r in above) and all(r <= 1 + 1e-9 for r in below)
     found = len(above)
     text = f"median {statistics.median(above):.2f} (to {max(above):.2f})" if above else "none"
@@ -186,8 +216,10 @@ def _blow_up_times() -> list[Figure]:
         Figure("blow-up from t = 0 certified", share(found, BLOW_UPS), ">= 17 of 18", found >= 17),
         Figure("bound from above over T*", text, "<= 1.81", statistics.median(above) <= 1.81),
         Figure("bound from below over T*", under, ">= 0.40", statistics.median(below) >= 0.4),
+        Figure("bracket after restart, relative width", f"at most {max(widths):.1e}", "<= 1e-3",
+               max(widths) <= 1e-3),
         Figure("bounds on the right side of T*", str(right), "True", right),
-    ]
+    ]  # fmt: skip
 
 
 # -- times -----------------------------------------------------------------------------------

@@ -131,8 +131,9 @@ def _bound(setting: Setting, linear: float, *, damped: bool, single: bool) -> Fo
     full, improvements = model(slack=True), IMPROVEMENTS
     balances: tuple[float, ...] = STARTS
     if setting.order > FEW:
-        guide = _guide(model(slack=False), IMPROVEMENTS if setting.order <= MEDIUM else 0)
-        balances, improvements = (guide or 1.0,), 0 if guide else 1
+        # The chain that follows makes up for a balance that is not the best.
+        guide = _guide(model(slack=False), 1) if setting.order <= MEDIUM else None
+        balances, improvements = (guide or 1.0,), 0
     # In large dimension a second failure is the last: more margin seldom helps, and costs minutes.
     for margin in MARGINS if setting.order <= MEDIUM else MARGINS[:2]:
         best: Found | None = None

@@ -2,8 +2,8 @@
 
 With W scaled such that κ = 1, y' <= y² + a y + e asks for w wᵀ - Q(W) - P(Z) ⪰ 0, w = svec(W),
 which is not convex.  As (w - w₀)(w - w₀)ᵀ ⪰ 0, it suffices to have w w₀ᵀ + w₀ wᵀ - w₀ w₀ᵀ in the
-place of w wᵀ; at W₀ nothing is lost, so that repeated steps never lead back (the convex-concave procedure,
-Yuille and Rangarajan 2003).
+place of w wᵀ; at W₀ nothing is lost, so that repeated steps never lead back (the convex-concave
+procedure, Yuille and Rangarajan 2003).
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ from .times import thoroughness
 __all__ = ["sharpen"]
 
 #: Links of a chain: d <= 4, d <= 6, beyond.
-LINKS = (3, 1, 0)
+LINKS = (3, 1, 1)
 
 #: Rates that are tried for each link: d <= 4, d <= 6, beyond.
-TRIES = (7, 3, 0)
+TRIES = (7, 3, 1)
 
 #: Gain below which a link is the last.
 LEAST_GAIN = 3e-3
