@@ -14,7 +14,7 @@ import cvxpy as cp
 import numpy as np
 
 from ..._check import Array
-from ..quadratic import smat, svec
+from ..theory.quadratic import smat, svec
 from .model import Model, Part, Piece, Point
 from .solver import solve
 
