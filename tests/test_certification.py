@@ -17,8 +17,9 @@ from gtcontrol.certification.conclusion import Contradiction, conclude, settle
 from gtcontrol.certification.rules import RULES
 from gtcontrol.certification.rules.base import Refuted, Rule, Scope, Statement
 from gtcontrol.cli.app import app
-from gtcontrol.errors import InvalidNumber, InvalidShape, ResultFileInvalid
+from gtcontrol.errors import InvalidNumber, InvalidShape, OutOfScale, ResultFileInvalid
 from gtcontrol.problem.definitions import CertificationProblem
+from gtcontrol.results.certificate import OUTCOMES
 from gtcontrol.results.claims import Claim
 from gtcontrol.status import Status, Verdict
 
@@ -82,11 +83,26 @@ def test_without_claims_nothing_is_decided():
     assert (found.lower, found.upper, found.bound) == (0.0, math.inf, math.inf)
 
 
+def seen(outcome="limit"):
+    """Evidence of one integration."""
+    numbers = {f"count {name}": float(name == outcome) for name in OUTCOMES}
+    arrays = {"limit": np.zeros((1, 1))} if outcome == "limit" else {}
+    return Claim("integration", numbers={**numbers, "time": 3.0}, arrays=arrays)
+
+
 def test_proof_comes_before_evidence():
-    found = concluded(claim(Verdict.CONVERGES, true=False), claim(Verdict.BOUNDED, bound=3.0))
+    found = concluded(seen(), claim(Verdict.BOUNDED, bound=3.0), start=UNIT)
     assert (found.verdict, found.proved, found.bound) == (Verdict.BOUNDED, True, 3.0)
-    assert found.statement == "It is BOUNDED. Numerically: It is CONVERGES."
-    assert found.claims[1].note == "it is not true"
+    assert found.statement == (
+        "It is BOUNDED. Numerically: From this start the covariance tends to zero."
+    )
+    assert "evidence, not proof" in found.claims[1].note
+
+
+def test_what_its_rule_refutes_is_no_evidence():
+    found = concluded(claim(Verdict.CONVERGES, true=False))
+    assert (found.verdict, found.proved) == (Verdict.UNDECIDED, False)
+    assert found.claims[0].note == "it is not true"
 
 
 def test_an_unproved_bound_is_no_bound():
@@ -101,12 +117,17 @@ def test_a_limit_says_more_than_a_bound():
 
 def test_evidence_about_the_start_comes_before_proofs_about_others():
     some = claim(Verdict.BLOW_UP_DATA_EXIST, Scope.SOME_STARTS)
-    here = claim(Verdict.CONVERGES, Scope.THIS_START, true=False)
-    found = concluded(some, here, start=UNIT)
+    found = concluded(some, seen(), start=UNIT)
     assert (found.verdict, found.proved) == (Verdict.CONVERGES, False)
-    assert concluded(some, claim(Verdict.CONVERGES, true=False)).verdict is (
-        Verdict.BLOW_UP_DATA_EXIST
-    )
+    assert concluded(some, seen()).verdict is Verdict.BLOW_UP_DATA_EXIST
+
+
+def test_full_rank_stands_for_all_starts_but_not_for_a_singular_one():
+    full = claim(Verdict.CONVERGES, Scope.FULL_RANK)
+    assert concluded(full).verdict is Verdict.CONVERGES
+    assert concluded(full, start=UNIT).verdict is Verdict.CONVERGES
+    point = gt.Gaussian([0.0], np.zeros((1, 0)))
+    assert concluded(full, start=point).statement != "It is CONVERGES."
 
 
 def test_enclosures_are_intersected():
@@ -267,7 +288,7 @@ def test_an_unknown_rule_is_rejected():
 
 
 def test_only_certificates_are_verified():
-    with pytest.raises(InvalidShape, match="must be a Certificate, not Trajectory"):
+    with pytest.raises(InvalidShape, match="a Certificate or a Design, not Trajectory"):
         gt.verify(gt.simulate(UNIT, SMALL, 0.1))
     with pytest.raises(ResultFileInvalid, match="no saved result"):
         gt.verify("nowhere")
@@ -374,3 +395,141 @@ def test_rules_have_uniform_names_and_words_of_their_own():
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in names)
     assert all(3 <= len(w) <= 75 and not w.endswith(".") for w in words)
     assert not any(type(r).__name__.endswith("Rule") for r in every)
+
+
+# -- families --------------------------------------------------------------------------------------
+
+#: Rules that hold in the convex hull if they hold at the vertices (and, some, at their pairs).
+HULL = {
+    "dissipative",
+    "dissipative-blocks",
+    "ultimate-bound",
+    "decay",
+    "blow-up-upper",
+    "blow-up-lower",
+}
+
+CONSTANT = {
+    "scalar": gt.Parameters(A=I2, V=I2, B=-I2),
+    "threshold": gt.Parameters(A=-I2, V=I2, B=I2),
+    "indefinite": gt.Parameters(A=0.1 * I2, V=np.diag([2.0, 1.0]), B=np.diag([1.0, -1.0])),
+    "general": gt.Parameters(A=I2, V=[[1.0, 0.5], [0.2, 0.8]], B=-I2),
+    "same signs": gt.Parameters(A=I2, V=[[1.0, 0.5], [0.2, 0.8]], B=I2),
+    "linear": gt.Parameters(A=-I2),
+    "standing": gt.Parameters(A=I2, V=I2, B=-np.eye(2)),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANT)
+@pytest.mark.parametrize("given", [False, True])
+def test_claims_about_constant_parameters_are_refuted_for_families(name, given):
+    """Twice the same vertex is no family, and yet only rules that know of hulls may say so."""
+    start = gt.Gaussian([0.0, 0.0], I2) if given else None
+    answer = gt.certify(CONSTANT[name], start)
+    other = gt.Parameters(A=I2, V=I2, B=-3.0 * I2)
+    family = CertificationProblem((answer.problem.parameters, other), start)
+    for one in answer.claims:
+        if one.proved and one.rule not in HULL:
+            still = settle(family, one)
+            assert not still.proved or one.rule.startswith("no-quadratic-certificate"), one.rule
+
+
+@pytest.mark.parametrize(("a", "b"), [(3.0, 1.0), (1.0, 1.0)])
+def test_opposite_vertices_do_not_keep_a_start_in_place(a, b):
+    """S = 1 stands still at both vertices, but the midpoint of the hull has V = B = b - 1 or so."""
+    vertices = [gt.Parameters(A=[[a]], V=[[a]], B=[[-1.0]]),
+                gt.Parameters(A=[[a]], V=[[-1.0]], B=[[a]])]  # fmt: skip
+    answer = gt.certify(vertices, UNIT)
+    assert not answer.proved
+    assert answer.verdict is Verdict.UNDECIDED
+    assert "switching was not integrated" in answer.statement
+
+
+def test_switching_can_destabilise_and_vertices_say_nothing():
+    first = gt.Parameters(A=[[-0.1, 10.0], [-1.0, -0.1]])
+    second = gt.Parameters(A=[[-0.1, 1.0], [-10.0, -0.1]])
+    answer = gt.certify([first, second], gt.Gaussian([0.0, 0.0], I2))
+    assert (answer.verdict, answer.proved) == (Verdict.UNDECIDED, False)
+
+
+# -- degenerate starts, thresholds, scales ---------------------------------------------------------
+
+
+def test_a_start_of_rank_zero_stays():
+    answer = gt.certify(gt.Parameters(A=I2, V=I2, B=I2), gt.Gaussian([0.0, 0.0], np.zeros((2, 0))))
+    assert (answer.verdict, answer.proved) == (Verdict.CONVERGES, True)
+
+
+@pytest.mark.parametrize("size", [1.0, 1.0000001, 0.9999999])
+def test_rounding_near_a_threshold_is_no_contradiction(size):
+    p = gt.Parameters(A=[[-1.0]], V=[[1.0]], B=[[1.0]])
+    answer = gt.certify(p, gt.Gaussian.from_covariance([0.0], [[size]]))
+    assert answer.proved
+    if size > 1:
+        s = float(answer.problem.start.covariance[0, 0])
+        assert answer.lower == pytest.approx(-0.5 * math.log1p(-1 / s), rel=1e-6)
+
+
+def test_small_directions_that_grow_are_waited_for():
+    """Two decoupled coordinates: the small one blows up at ln(1 + 1e10)/2."""
+    E1, E2 = np.diag([1.0, 0.0]), np.diag([0.0, 1.0])
+    p = gt.Parameters(A=I2, V=[E1, E2], B=[-I2, I2])
+    answer = gt.certify(p, gt.Gaussian([0.0, 0.0], np.diag([1.0, 1e-5])))
+    assert answer.verdict is Verdict.BLOWS_UP
+    assert answer.blow_up_time == pytest.approx(0.5 * math.log1p(1e10), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "p",
+    [
+        gt.Parameters(A=1e300 * I2, V=1e300 * I2, B=1e300 * I2),
+        gt.Parameters(A=1e155 * I2, V=I2, B=-I2),
+        gt.Parameters(A=5e-324 * I2, V=5e-324 * I2, B=5e-324 * I2),
+        gt.Parameters(A=1e-300 * I2, V=1e-300 * I2, B=1e-300 * I2),
+    ],
+)
+def test_numbers_beyond_the_range_are_refused_in_one_line(p):
+    for start in (None, gt.Gaussian([0.0, 0.0], I2)):
+        with pytest.raises(OutOfScale, match="rescale tokens or time") as caught:
+            gt.certify(p, start)
+        assert "\n" not in str(caught.value)
+
+
+# -- more that was changed -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda v: v["claims"][-1]["numbers"].update({"count blow-up": 0.5}), "is 0.5"),
+        (lambda v: v["integrations"][0].update(time=0.1), "not what they show"),
+        (lambda v: v["integrations"][0].update(outcome="limit"), "not what they show"),
+    ],
+)
+def test_changed_evidence_is_rejected(change, words):
+    answer = gt.certify(SMALL, UNIT)
+    answer.save("saved")
+    path = Path("saved/result.json")
+    values = json.loads(path.read_text())
+    values["claims"].sort(key=lambda one: one["rule"] == "integration")
+    change(values)
+    path.write_text(json.dumps(values))
+    assert words in " ".join(gt.verify("saved").reasons)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda v: v.update(answered=False),
+        lambda v: v.update(certainty="beyond doubt"),
+        lambda v: v["integrations"][0].update(outcome="limitX"),
+    ],
+)
+def test_words_that_do_not_fit_are_damage(damage):
+    gt.certify(SMALL, UNIT).save("saved")
+    path = Path("saved/result.json")
+    values = json.loads(path.read_text())
+    damage(values)
+    path.write_text(json.dumps(values))
+    with pytest.raises(ResultFileInvalid):
+        gt.load("saved")

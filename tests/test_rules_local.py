@@ -156,7 +156,7 @@ def test_the_words():
     assert said.verdict is Verdict.LOCALLY_STABLE
     assert said.scope is Scope.SOME_STARTS
     assert "of rank 2, trace 0.85433638" in said.text
-    assert "No mean is stable there, as its Jacobian has the trace of V, 3 >= 0" in said.text
+    assert "No mean is stable there: its Jacobian has the trace of V, 3 >= 0" in said.text
     of = problem("mean")
     said = rule("mean-stability").state(of, claims(of, "mean-stability")[0])
     assert "every mean tends to (1, 2)" in said.text

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..parameters import Parameters
 from ..problem.definitions import CertificationProblem
 from ..results.claims import Claim
 from ..status import Verdict
@@ -86,25 +87,56 @@ def conclude(problem: CertificationProblem, claims: Sequence[Claim]) -> Conclusi
     Contradiction
         If two proved claims exclude each other.
     """
-    said = [(claim, rule(claim.rule).state(problem, claim)) for claim in claims]
-    said.sort(key=lambda pair: _rank(pair[0], pair[1], problem))
-    proved = [statement for claim, statement in said if claim.proved]
+    everything = [(claim, rule(claim.rule).state(problem, claim)) for claim in claims]
+    everything.sort(key=lambda pair: _rank(pair[0], pair[1], problem))
+    # A claim that its own rule refutes is no evidence: integrations alone are.
+    said = [
+        pair for pair in everything if pair[0].proved or pair[0].rule == AccurateIntegration.name
+    ]
+    proved = [s for claim, s in said if claim.proved and not _about_others(problem, s)]
     _refuse_contradiction(proved)
     lower, upper = _blow_up(proved)
-    bound = min((s.bound for s in proved if s.scope is not Scope.SOME_STARTS), default=math.inf)
-    ordered = tuple(claim for claim, _ in said)
+    all_starts = (Scope.THIS_START, Scope.EVERY_START)
+    bound = min((s.bound for s in proved if s.scope in all_starts), default=math.inf)
+    kept = {id(claim) for claim, _ in said}
+    ordered = tuple(claim for claim, _ in said) + tuple(
+        claim for claim, _ in everything if id(claim) not in kept
+    )
+    said = [pair for pair in said if not _about_others(problem, pair[1])]
     if not said:
         return Conclusion(
-            Verdict.UNDECIDED, Verdict.UNDECIDED.value, False, (), lower, upper, bound
+            Verdict.UNDECIDED, Verdict.UNDECIDED.value, False, ordered, lower, upper, bound
         )
     first, statement = said[0]
     text = " ".join([statement.text, *_besides(said)])
     return Conclusion(statement.verdict, text, first.proved, ordered, lower, upper, bound)
 
 
+def _about_others(problem: CertificationProblem, s: Statement) -> bool:
+    """Whether a statement about all starts other than 0 meets the start 0, which stays there."""
+    start = problem.start
+    if start is None or start.rank or any(_noisy(p) for p in problem.vertices):
+        return False
+    return s.scope is not Scope.THIS_START and s.verdict in (Verdict.BLOWS_UP, Verdict.UNBOUNDED)
+
+
+def _noisy(p: Parameters) -> bool:
+    return p.noise is not None and bool(p.noise.any())
+
+
+def _covers(problem: CertificationProblem, s: Statement) -> bool:
+    """Whether a statement is about every start that the question is about.
+
+    Without a start, those of full rank stand for all: the others form a set without interior.
+    """
+    if s.scope is Scope.FULL_RANK:
+        return problem.start is None or problem.start.rank == problem.dim
+    return s.scope is not Scope.SOME_STARTS
+
+
 def _rank(claim: Claim, s: Statement, problem: CertificationProblem) -> tuple[float, ...]:
     """Key by which claims are sorted: what answers the question, then what is proved."""
-    whole = s.scope is not Scope.SOME_STARTS and s.verdict in _WHOLE
+    whole = _covers(problem, s) and s.verdict in _WHOLE
     if whole:
         # With a start, evidence about it serves better than a proof about other starts.
         tier = 0.0 if claim.proved else (1.0 if problem.start is not None else 2.0)
@@ -120,7 +152,7 @@ def _rank(claim: Claim, s: Statement, problem: CertificationProblem) -> tuple[fl
 
 
 def _refuse_contradiction(proved: Sequence[Statement]) -> None:
-    whole = [s for s in proved if s.scope is not Scope.SOME_STARTS]
+    whole = [s for s in proved if s.scope in (Scope.THIS_START, Scope.EVERY_START)]
     finite = [s for s in whole if s.verdict is Verdict.BLOWS_UP]
     never = [s for s in whole if s.verdict in _NEVER]
     some = [s for s in proved if s.verdict is Verdict.BLOW_UP_DATA_EXIST]
@@ -146,7 +178,7 @@ def _refuse_contradiction(proved: Sequence[Statement]) -> None:
 
 def _blow_up(proved: Sequence[Statement]) -> tuple[float, float]:
     """Enclosure of the blow-up time of the start that all proved statements give together."""
-    about = [s for s in proved if s.scope is not Scope.SOME_STARTS]
+    about = [s for s in proved if s.scope in (Scope.THIS_START, Scope.EVERY_START)]
     if any(s.verdict in _NEVER for s in about):
         return math.inf, math.inf
     return (

@@ -65,7 +65,10 @@ SIZES = (1.0, 0.1, 10.0)
 
 
 def integrations(problem: CertificationProblem) -> Iterator[Integration]:
-    """Integrate from the start, or from random ones if there is none, under each vertex."""
+    """Integrate from the start, or from random ones if there is none, under each vertex.
+
+    Of a family each vertex is held constant; switching between them is not integrated.
+    """
     count = len(problem.vertices) * (1 if problem.start is not None else len(SIZES))
     for parameters in problem.vertices:
         starts = [problem.start] if problem.start is not None else _random_starts(parameters)
@@ -134,7 +137,7 @@ def integrate(
         if steps >= most:
             break
         span = max(2.0 * span, 16.0 / _speed(still, law))
-    return record.close("unsettled", clock)
+    return record.close("unsettled" if record.levelled() else "open", clock)
 
 
 def _speed(p: Parameters, law: Gaussian) -> float:
@@ -154,19 +157,32 @@ def _full_rank(law: Gaussian) -> Gaussian:
 
 
 def _settled(p: Parameters, law: Gaussian, largest: float) -> bool:
-    """Whether the covariance hardly changes, or has vanished."""
+    """Whether the covariance hardly changes and no direction of it grows, or it has vanished.
+
+    Without noise the variance along a principal direction u changes at the rate 2 uᵀM u: near a
+    saddle the covariance as a whole hardly moves, while a small variance grows.
+    """
     if not law.trace < LARGEST_TRACE:
         return False
     S = law.covariance
     size = float(np.linalg.norm(S))
-    if size <= 1e-12 * largest:
-        return p.noise is None
     M = generator(S, p.A, p.heads)
-    change = M @ S + S @ M.T
-    if p.noise is not None:
-        change = change + p.noise
     pace = max(float(np.linalg.norm(M)), float(np.linalg.norm(p.A)))
-    return float(np.linalg.norm(change)) <= SETTLED * pace * size
+    if p.noise is not None:
+        change = M @ S + S @ M.T + p.noise
+        return float(np.linalg.norm(change)) <= SETTLED * pace * size
+    if law.rank == 0:
+        return True
+    directions, sizes, _ = np.linalg.svd(law.factor, full_matrices=False)
+    rates = np.einsum("ij,ik,kj->j", directions, M, directions)
+    if size <= 1e-12 * largest:
+        return bool(np.all(rates <= 0))
+    small = sizes**2 <= 1e-10 * sizes[0] ** 2
+    still = np.abs(rates) <= SETTLED * pace
+    change = M @ S + S @ M.T
+    return bool(np.all(still | (small & (rates < 0)))) and (
+        float(np.linalg.norm(change)) <= SETTLED * pace * size
+    )
 
 
 def _grows(path: Trajectory) -> bool:
@@ -237,6 +253,17 @@ class _Record:
         self.times.append(times + clock)
         self.factors.extend(path.at(float(t)).factor for t in times)
         self.largest = max(self.largest, float(np.max(path.traces)))
+
+    def levelled(self) -> bool:
+        """Whether the trace shows no trend: its later half stays below the former maximum."""
+        if not self.times:
+            return False
+        times = np.concatenate(self.times)
+        traces = np.array([float(np.sum(L**2)) for L in self.factors])
+        late = times > 0.5 * times[-1]
+        return bool(
+            late.any() and not late.all() and traces[late].max() <= 1.01 * traces[~late].max()
+        )
 
     def close(self, outcome: str, time: float) -> Integration:
         """Thin out what was kept."""

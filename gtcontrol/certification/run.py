@@ -18,13 +18,19 @@ from ..problem.definitions import CertificationProblem
 from ..progress import Progress, silent
 from ..results.certificate import Certificate, Integration
 from ..results.claims import Claim
-from ..status import Status
+from ..status import Status, Verdict
 from .conclusion import Conclusion, Contradiction, conclude, settle
-from .evidence import integrations
+from .evidence import integrate, integrations
 from .ladder import RUNGS, Rung
 from .rules.integration import claim_of
 
 __all__ = ["certify"]
+
+#: Largest entries must lie between these, so that their products stay in the range of floats.
+SMALLEST, LARGEST = 1e-150, 1e150
+
+#: Relative change of a start by which the sensitivity of its blow-up time is told.
+NEARBY = 1e-9
 
 #: How closely, relatively, an integration and a proved enclosure of the blow-up time must agree.
 AGREEMENT = 1e-6
@@ -66,6 +72,8 @@ def certify(
     ------
     InvalidShape
         If the dimensions do not fit, or the arguments are of the wrong type.
+    OutOfScale
+        If numbers, or products of V and B, leave the range of floats.
 
     Examples
     --------
@@ -76,6 +84,7 @@ def certify(
     ('BLOWS_UP', True, 0.405465108)
     """
     problem = _problem(parameters, start, name)
+    _check_scale(problem)
     began = time.perf_counter()
     claims: list[Claim] = []
     seen: list[Integration] = []
@@ -111,6 +120,10 @@ def certify(
 def _problem(
     parameters: Parameters | Sequence[Parameters], start: Gaussian | None, name: str
 ) -> CertificationProblem:
+    if not isinstance(parameters, Parameters | Sequence):
+        raise InvalidShape(
+            f"`parameters` must be Parameters, or several of them, not {type(parameters).__name__}."
+        )
     vertices = (parameters,) if isinstance(parameters, Parameters) else tuple(parameters)
     if not vertices:
         raise InvalidNumber("`parameters` is empty; give at least one vertex of the family.")
@@ -160,18 +173,67 @@ def _found(rung: Rung, problem: CertificationProblem) -> Iterator[Claim]:
 def _hold_against(
     found: Conclusion, problem: CertificationProblem, seen: Sequence[Integration]
 ) -> None:
-    """Refuse a proof that an accurate integration contradicts."""
+    """Refuse a proof that an accurate integration contradicts.
+
+    Near a threshold rounding decides what an integration does: it contradicts the proof only if
+    integrations from slightly smaller and larger starts do so on the same side.
+    """
     for one in seen:
-        if one.outcome != "blow-up":
+        if one.outcome != "blow-up" or _agrees(found, problem, one.time):
             continue
-        finite = not math.isinf(found.lower)
-        if problem.start is not None and finite:
-            low, high = found.lower * (1 - AGREEMENT), found.upper * (1 + AGREEMENT)
-            if low <= one.time <= high:
-                continue
-        elif found.bound == math.inf and finite:
+        if problem.start is not None and _sensitive(found, problem, one.time):
             continue
         raise Contradiction(
             f"the integration blows up at t = {one.time!r}, which contradicts what is proved, a "
             f"defect of gtcontrol: {found.statement!r}"
         )
+
+
+def _agrees(found: Conclusion, problem: CertificationProblem, time: float) -> bool:
+    """Whether a blow-up at this time is compatible with what is proved."""
+    if problem.start is not None:
+        low, high = found.lower * (1 - AGREEMENT), found.upper * (1 + AGREEMENT)
+        return low <= time <= high
+    # Without a start the proof may be about some starts only.
+    every = found.proved and found.verdict in (Verdict.CONVERGES, Verdict.BOUNDED)
+    return not every and found.bound == math.inf
+
+
+def _sensitive(found: Conclusion, problem: CertificationProblem, time: float) -> bool:
+    """Whether starts nearby blow up on both sides of what is proved, or not at all."""
+    times = [time]
+    for change in (-NEARBY, NEARBY):
+        start = problem.start or Gaussian([0.0], [[1.0]])
+        near = Gaussian.trusted(start.mean, start.factor * (1.0 + change))
+        one = integrate(problem.parameters, near, from_start=True)
+        times.append(one.time if one.outcome == "blow-up" else math.inf)
+    return min(times) <= found.upper and max(times) >= found.lower
+
+
+def _check_scale(problem: CertificationProblem) -> None:
+    """Refuse numbers whose products leave the range of floats.
+
+    Raises
+    ------
+    OutOfScale
+        With the number.
+    """
+    sizes: dict[str, float] = {}
+    for i, p in enumerate(problem.vertices):
+        where = f" of vertex {i}" if len(problem.vertices) > 1 else ""
+        for letter in ("A", "V", "B", "noise"):
+            values = getattr(p, letter)
+            if values is not None and values.any():
+                sizes[f"`{letter}`{where}"] = float(np.max(np.abs(values)))
+        for V, B, _ in p.heads:
+            if V.any() and B.any():
+                product = float(np.max(np.abs(V))) * float(np.max(np.abs(B)))
+                sizes[f"the product of `V` and `B`{where}"] = product
+    if problem.start is not None and problem.start.rank:
+        sizes["the factor of `start`"] = float(np.max(np.abs(problem.start.factor)))
+    for name, size in sizes.items():
+        if not SMALLEST <= size <= LARGEST:
+            raise OutOfScale(
+                f"the largest entry of {name} is {size:.3g}, beyond the range {SMALLEST:g} to "
+                f"{LARGEST:g} in which certificates are computed; rescale tokens or time."
+            )

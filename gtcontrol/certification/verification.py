@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 
@@ -11,11 +11,13 @@ import numpy as np
 from .._threads import single_threaded
 from ..errors import InvalidShape, ResultFileInvalid
 from ..results.certificate import Certificate
+from ..results.claims import Claim
 from ..results.design import Design
 from ..results.storage import load
 from .conclusion import Contradiction, conclude, refutation
 from .design.proof import reasons as doubts
 from .rules.base import Refuted
+from .rules.integration import AccurateIntegration, claim_of
 
 __all__ = ["Verification", "verify"]
 
@@ -51,8 +53,10 @@ class Verification:
 def verify(certificate: Certificate | Design | str | PathLike[str]) -> Verification:
     """Check a certificate again, from its parameters and data alone.
 
-    Every matrix inequality, enclosure and number is checked in exact fractions or ball
-    arithmetic; no solver is asked and nothing that the certificate says is believed.
+    Every matrix inequality, enclosure and number of what is proved is checked in exact fractions
+    or ball arithmetic, and the verdict and its statement must follow from it; no solver is asked.
+    Evidence is not proof: of integrations only their outcomes are compared with what is said of
+    them, and the simulations that accompany a design are not repeated.
 
     Parameters
     ----------
@@ -72,7 +76,9 @@ def verify(certificate: Certificate | Design | str | PathLike[str]) -> Verificat
     """
     result = load(certificate) if isinstance(certificate, str | PathLike) else certificate
     if not isinstance(result, Certificate | Design):
-        raise InvalidShape(f"`certificate` must be a Certificate, not {type(result).__name__}.")
+        raise InvalidShape(
+            f"`certificate` must be a Certificate or a Design, not {type(result).__name__}."
+        )
     found = _reasons(result) if isinstance(result, Certificate) else doubts(result)
     reasons = tuple(found)
     checked = sum(claim.proved for claim in result.claims)
@@ -94,6 +100,9 @@ def _reasons(result: Certificate) -> Iterator[str]:
     except (Refuted, ResultFileInvalid, Contradiction) as error:
         yield f"no verdict follows from the claims: {error}"
         return
+    evidence = [c for c in result.claims if c.rule == AccurateIntegration.name]
+    if not _same(evidence, claim_of(result.problem, result.integrations)):
+        yield "what is said of the integrations is not what they show"
     for name in ("verdict", "proved", "statement", "lower", "upper", "bound"):
         said, follows = getattr(result, name), getattr(found, name)
         if said != follows:
@@ -102,3 +111,14 @@ def _reasons(result: Certificate) -> Iterator[str]:
 
 def _shown(value: object) -> str:
     return str(getattr(value, "name", value))
+
+
+def _same(evidence: Sequence[Claim], made: Claim | None) -> bool:
+    """Whether the claims about integrations are the one that follows from them."""
+    if made is None or len(evidence) != 1:
+        return made is None and not evidence
+    said = evidence[0]
+    arrays = said.arrays.keys() == made.arrays.keys() and all(
+        np.array_equal(value, made.arrays[key]) for key, value in said.arrays.items()
+    )
+    return arrays and dict(said.numbers) == dict(made.numbers)

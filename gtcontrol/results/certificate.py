@@ -17,7 +17,10 @@ from .claims import Claim
 from .packing import pack_gaussian, unpack_gaussian
 from .plain import agree, plain, read_array, read_status
 
-__all__ = ["Certificate", "Integration"]
+__all__ = ["OUTCOMES", "Certificate", "Integration"]
+
+#: How an integration can end.
+OUTCOMES = ("blow-up", "limit", "cycle", "growth", "unsettled", "open")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +30,8 @@ class Integration:
     Attributes
     ----------
     outcome : str
-        "blow-up", "limit", "cycle", "growth" (without finite-time blow-up), or "unsettled".
+        "blow-up", "limit", "cycle", "growth" (without finite-time blow-up), "unsettled" (no trend
+        is left, but no limit was reached), or "open" (it ended on the way).
     time : float
         Time of the blow-up, period of the cycle, or else the time that was reached.
     from_start : bool
@@ -158,7 +162,7 @@ class Certificate(Result):
         seen = values["integrations"]
         if not isinstance(seen, list):
             raise ResultFileInvalid("`integrations` is no list.")
-        return cls(
+        made = cls(
             problem=problem,
             verdict=Verdict[verdict],
             claims=unpack_claims("claims", values["claims"], arrays),
@@ -169,6 +173,11 @@ class Certificate(Result):
             status=read_status(values),
             **plain(cls, values),
         )
+        if values.get("certainty") != made.label:
+            raise ResultFileInvalid(
+                f"`certainty` is {values.get('certainty')!r:.40}, but `proved` says {made.label}."
+            )
+        return made
 
 
 def _problem(values: dict[str, Any], arrays: Arrays) -> CertificationProblem:
@@ -186,9 +195,14 @@ def _problem(values: dict[str, Any], arrays: Arrays) -> CertificationProblem:
 
 def _integration(values: Any, name: str, arrays: Arrays, d: int) -> Integration:
     times = read_array(arrays, f"{name}.times", None)
-    return Integration(
+    made = Integration(
         times=times,
         traces=read_array(arrays, f"{name}.traces", times.size),
         covariances=read_array(arrays, f"{name}.covariances", None, d, d),
         **plain(Integration, values),
     )
+    if made.outcome not in OUTCOMES:
+        raise ResultFileInvalid(
+            f"`{name}.outcome` is {made.outcome!r:.40}; expected one of {', '.join(OUTCOMES)}."
+        )
+    return made

@@ -79,10 +79,16 @@ def load(directory: str | PathLike[str]) -> Result:
     for array in arrays.values():
         array.setflags(write=False)
     try:
-        return _KINDS[kind].unpack(values, arrays)
+        result = _KINDS[kind].unpack(values, arrays)
     except KeyError as error:
         raise ResultFileInvalid(
             f"the saved result in {folder} is damaged: {error} is missing."
         ) from None
     except (ValueError, TypeError, AttributeError, IndexError) as error:
         raise ResultFileInvalid(f"the saved result in {folder} is damaged: {error}") from None
+    if values.get("answered") != result.answered:
+        raise ResultFileInvalid(
+            f"the saved result in {folder} is damaged: `answered` is "
+            f"{values.get('answered')!r:.40}, but the rest says {result.answered}."
+        )
+    return result

@@ -24,6 +24,7 @@ class Scope(Enum):
 
     THIS_START = "this start"
     EVERY_START = "every start"
+    FULL_RANK = "every start of full rank"
     SOME_STARTS = "some starts"
 
 

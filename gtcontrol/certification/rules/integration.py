@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ...problem.definitions import CertificationProblem
-from ...results.certificate import Integration
+from ...results.certificate import OUTCOMES, Integration
 from ...results.claims import Claim
 from ...status import Verdict
 from .base import Refuted, Rule, Scope, Statement, number
@@ -21,14 +21,12 @@ SAME = 1e-5
 #: Eigenvalues of a limit below this part of the largest one count as zero.
 VANISHED = 1e-6
 
-_OUTCOMES = ("blow-up", "limit", "cycle", "growth", "unsettled")
-
 
 def claim_of(problem: CertificationProblem, seen: tuple[Integration, ...]) -> Claim | None:
     """Put integrations into one claim; None if there are none."""
     if not seen:
         return None
-    numbers: dict[str, float] = {f"count {name}": 0.0 for name in _OUTCOMES}
+    numbers: dict[str, float] = {f"count {name}": 0.0 for name in OUTCOMES}
     for one in seen:
         numbers[f"count {one.outcome}"] += 1.0
     arrays = {}
@@ -57,10 +55,21 @@ class AccurateIntegration(Rule):
 
     def state(self, problem: CertificationProblem, claim: Claim) -> Statement:
         """Say what was seen."""
-        many = {name: int(number(claim, f"count {name}")) for name in _OUTCOMES}
-        if problem.start is not None and len(problem.vertices) == 1:
-            return _from_start(claim, next(k for k in _OUTCOMES if many[k]))
+        many = {name: _count(claim, name) for name in OUTCOMES}
+        if not any(many.values()):
+            raise Refuted("the claim counts no integration")
+        if len(problem.vertices) > 1:
+            return _from_family(many)
+        if problem.start is not None:
+            return _from_start(claim, next(k for k in OUTCOMES if many[k]))
         return _from_many(claim, many)
+
+
+def _count(claim: Claim, outcome: str) -> int:
+    value = number(claim, f"count {outcome}")
+    if not 0 <= value < math.inf or value != int(value):
+        raise Refuted(f"the number of integrations that end in {outcome!r} is {value!r}")
+    return int(value)
 
 
 def _from_start(claim: Claim, outcome: str) -> Statement:
@@ -88,12 +97,38 @@ def _from_start(claim: Claim, outcome: str) -> Statement:
             f"From this start the covariance grows beyond double precision by t = {time:.6g}, "
             "without finite-time blow-up.",
         )
+    if outcome == "unsettled":
+        return Statement(
+            Verdict.BOUNDED,
+            scope,
+            f"From this start the covariance stays bounded up to t = {time:.6g}, without a trend "
+            "but without a limit.",
+        )
     return Statement(
-        Verdict.BOUNDED,
+        Verdict.UNDECIDED,
         scope,
-        f"From this start the covariance stays bounded up to t = {time:.6g}, where it has not "
+        f"From this start the covariance was followed up to t = {time:.6g}, where it had not "
         "settled.",
     )
+
+
+def _from_family(many: dict[str, int]) -> Statement:
+    """Vertices that are held constant prove nothing about a family, but may refute it."""
+    total = sum(many.values())
+    if many["blow-up"]:
+        return Statement(
+            Verdict.BLOW_UP_DATA_EXIST,
+            Scope.SOME_STARTS,
+            f"{_of(many['blow-up'], total)} under a vertex held constant blow up in finite time.",
+        )
+    text = f"None of {total} integrations under a vertex held constant blows up"
+    if many["growth"]:
+        text += f", but {many['growth']} grow without bound"
+    return Statement(Verdict.UNDECIDED, Scope.SOME_STARTS, f"{text}; switching was not integrated.")
+
+
+def _of(part: int, total: int) -> str:
+    return f"{part} of {total} integrations" if total > 1 else "The integration"
 
 
 def _from_many(claim: Claim, many: dict[str, int]) -> Statement:
@@ -102,14 +137,14 @@ def _from_many(claim: Claim, many: dict[str, int]) -> Statement:
         return Statement(
             Verdict.BLOW_UP_DATA_EXIST,
             Scope.SOME_STARTS,
-            f"{many['blow-up']} of {total} integrations blow up in finite time.",
+            f"{_of(many['blow-up'], total)} from random starts blow up in finite time.",
         )
     if many["growth"]:
         return Statement(
             Verdict.UNBOUNDED,
             Scope.SOME_STARTS,
-            f"{many['growth']} of {total} integrations grow beyond double precision without "
-            "finite-time blow-up.",
+            f"{_of(many['growth'], total)} from random starts grow beyond double precision "
+            "without finite-time blow-up.",
         )
     if "limit" in claim.arrays:
         return Statement(
@@ -117,11 +152,20 @@ def _from_many(claim: Claim, many: dict[str, int]) -> Statement:
             Scope.EVERY_START,
             f"All {total} integrations from random starts tend to {_law(claim)}.",
         )
+    if many["open"]:
+        return Statement(
+            Verdict.UNDECIDED,
+            Scope.SOME_STARTS,
+            f"None of {total} integrations from random starts blows up as far as they went; "
+            f"{many['open']} ended on the way.",
+        )
     settled = f"{many['limit']} of {total} settle"
     if many["cycle"]:
         settled += f", {many['cycle']} go round a periodic orbit"
     return Statement(
-        Verdict.BOUNDED, Scope.EVERY_START, f"All {total} integrations stay bounded: {settled}."
+        Verdict.BOUNDED,
+        Scope.EVERY_START,
+        f"All {total} integrations from random starts stay bounded: {settled}.",
     )
 
 

@@ -23,7 +23,4 @@ def refusal(parameters: Parameters) -> str:
     )
     if trace < 0:
         return ""
-    return (
-        f"No mean is stable there, as its Jacobian has the trace of V, {float(trace):.6g} >= 0 "
-        "(V and B with changed signs move the covariance alike)."
-    )
+    return f"No mean is stable there: its Jacobian has the trace of V, {float(trace):.6g} >= 0."

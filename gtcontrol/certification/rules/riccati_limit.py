@@ -231,18 +231,19 @@ class Limit(Rule):
         elif p == 0:
             scope, where = Scope.EVERY_START, "From every start"
         elif r == d:
-            scope, where = Scope.SOME_STARTS, "From every start of full rank"
+            scope, where = Scope.FULL_RANK, "From every start of full rank"
         else:
             part = f"with a part in each of the {p} dominant modes of A"
             scope, where = Scope.SOME_STARTS, f"From every start of rank {r} {part}"
         speed = f"at any exponential rate below {rate:.10g}" if rate > 0 else "without a rate"
-        kept = f"a limit of rank {p}" if p else "0"
         lost = " (rank is lost)" if p < r else ""
-        text = (
-            f"{where} the covariance converges, {speed}, to {kept}{lost}, whose trace is "
-            f"{trace:.10g} (entries to {numbers['error']:.2g})."
-        )
-        bound = 0.0 if scope is Scope.EVERY_START else np.inf
+        kept = "0"
+        if p:
+            error = max(numbers["error"], 1e-16 * trace)
+            kept = f"a limit of rank {p} and trace {trace:.10g} (entries to {error:.2g}){lost}"
+        text = f"{where} the covariance converges, {speed}, to {kept}."
+        most = trace + d * numbers["error"] * (1 + 1e-12)
+        bound = most if scope is not Scope.SOME_STARTS else np.inf
         return Statement(Verdict.CONVERGES, scope, text, np.inf, np.inf, bound)
 
 

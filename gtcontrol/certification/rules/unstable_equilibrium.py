@@ -49,9 +49,9 @@ class UnstableEquilibrium(Rule):
         rows = "; ".join(", ".join(f"{x:.6g}" for x in row) for row in S) if d <= 3 else ""
         text = (
             f"The positive definite equilibrium of trace {float(np.trace(S)):.8g}"
-            f"{f', [{rows}],' if rows else ''} repels: its linearisation has at least "
-            f"{int(number(claim, 'count'))} eigenvalue(s) with positive real part, so the "
-            "covariances that tend to it form a set of measure zero."
+            f"{f', [{rows}],' if rows else ''} repels: at least {int(number(claim, 'count'))} of "
+            "the eigenvalues of its linearisation have positive real part, so the covariances that "
+            "tend to it form a set of measure zero."
         )
         return Statement(Verdict.UNDECIDED, Scope.SOME_STARTS, text)
 

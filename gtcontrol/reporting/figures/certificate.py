@@ -14,7 +14,7 @@ from ...certification.theory.envelope import envelope as compared, levels
 from ...results.certificate import Certificate, Integration
 from ...results.claims import Claim
 from ..wording import number
-from .canvas import GREEN, GREY, PALETTE, RED, decorate, figure, title
+from .canvas import BLACK, GREEN, GREY, PALETTE, RED, decorate, figure, title
 
 __all__ = ["pictures"]
 
@@ -80,7 +80,8 @@ def _level(ax: Axes, result: Certificate, claim: Claim, shown: list[Indices]) ->
     for i, (one, kept) in enumerate(_pairs(result, shown)):
         y = levels(claim, one.covariances[kept])
         values.append(y)
-        ax.plot(one.times[kept], y, color=_colour(i))
+        label = "y along the integration" if i == 0 else None
+        ax.plot(one.times[kept], y, color=_colour(i), label=label)
     last = max(float(one.times[kept][-1]) for one, kept in _pairs(result, shown))
     times = np.linspace(0.0, last, 400)[1:]
     top = 4.0 * max(float(y.max()) for y in values)
@@ -89,7 +90,7 @@ def _level(ax: Axes, result: Certificate, claim: Claim, shown: list[Indices]) ->
     bound = np.where(np.isfinite(bound) & (bound <= top), bound, np.nan)
     name = "bound from the start" if start is not None else "bound from every start"
     side = "below" if below else "above"
-    ax.plot(times, bound, color=RED, linestyle="--", label=f"proved {name}, from {side}")
+    ax.plot(times, bound, color=BLACK, linestyle="--", label=f"proved {name}, from {side}")
     decorate(ax, "time t", _scale(ax, values, "y = tr(W S)"))
     ax.legend(fontsize=8, frameon=True, framealpha=0.9)
 

@@ -18,6 +18,9 @@ from .statements import law_fact
 
 __all__ = ["view"]
 
+#: An enclosure of this relative width is written as one number.
+NARROW = 1e-9
+
 #: Constant parameters with more entries than this are given by their norm.
 LARGEST = 9
 
@@ -84,6 +87,8 @@ def _enclosure(result: Certificate) -> str:
     if low <= 0:
         return f"at most {number(high, 12)} (proved)"
     width = (high - low) / low
+    if width <= NARROW:
+        return f"{number(0.5 * low + 0.5 * high, 15)} (proved; relative width {error(width)})"
     return (
         f"between {number(low, 15)} and {number(high, 15)} (proved; relative width {error(width)})"
     )
@@ -96,6 +101,7 @@ def _integrations(seen: tuple[Integration, ...]) -> str:
         "cycle": "go round a periodic orbit",
         "growth": "grow without bound",
         "unsettled": "stay bounded, not settled",
+        "open": "ended on the way",
     }
     many = {name: sum(s.outcome == name for s in seen) for name in words}
     parts = [f"{n} of {len(seen)} {words[name]}" for name, n in many.items() if n]
@@ -109,6 +115,7 @@ def _one(seen: Integration) -> str:
         "cycle": f"goes round a periodic orbit of period {number(seen.time)}",
         "growth": f"grows without bound up to t = {number(seen.time, 4)}",
         "unsettled": f"stays bounded up to t = {number(seen.time, 4)}, not settled",
+        "open": f"followed up to t = {number(seen.time, 4)}",
     }
     return words[seen.outcome]
 
