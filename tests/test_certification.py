@@ -127,7 +127,12 @@ def test_full_rank_stands_for_all_starts_but_not_for_a_singular_one():
     assert concluded(full).verdict is Verdict.CONVERGES
     assert concluded(full, start=UNIT).verdict is Verdict.CONVERGES
     point = gt.Gaussian([0.0], np.zeros((1, 0)))
-    assert concluded(full, start=point).statement != "It is CONVERGES."
+    about_others = concluded(full, start=point)
+    assert (about_others.verdict, about_others.proved) == (Verdict.UNDECIDED, False)
+    assert about_others.statement.endswith("It is CONVERGES.")
+    some = claim(Verdict.CONVERGES, Scope.SOME_STARTS)
+    assert concluded(some, start=UNIT).verdict is Verdict.UNDECIDED
+    assert concluded(some).verdict is Verdict.UNDECIDED
 
 
 def test_enclosures_are_intersected():

@@ -103,13 +103,18 @@ def conclude(problem: CertificationProblem, claims: Sequence[Claim]) -> Conclusi
         claim for claim, _ in everything if id(claim) not in kept
     )
     said = [pair for pair in said if not _about_others(problem, pair[1])]
-    if not said:
-        return Conclusion(
-            Verdict.UNDECIDED, Verdict.UNDECIDED.value, False, ordered, lower, upper, bound
-        )
+    if not said or not _answers(problem, said[0][1]):
+        # What is known of other starts answers nothing, but may be of use.
+        text = " ".join([Verdict.UNDECIDED.value, *(s.text for claim, s in said if claim.proved)])
+        return Conclusion(Verdict.UNDECIDED, text, False, ordered, lower, upper, bound)
     first, statement = said[0]
     text = " ".join([statement.text, *_besides(said)])
     return Conclusion(statement.verdict, text, first.proved, ordered, lower, upper, bound)
+
+
+def _answers(problem: CertificationProblem, s: Statement) -> bool:
+    """Whether the verdict of a statement can be that of the certificate."""
+    return _covers(problem, s) or s.verdict not in _WHOLE
 
 
 def _about_others(problem: CertificationProblem, s: Statement) -> bool:
@@ -141,9 +146,10 @@ def _rank(claim: Claim, s: Statement, problem: CertificationProblem) -> tuple[fl
         # With a start, evidence about it serves better than a proof about other starts.
         tier = 0.0 if claim.proved else (1.0 if problem.start is not None else 2.0)
         order: float = _WHOLE.index(s.verdict)
-    elif s.verdict in _PART or s.scope is Scope.SOME_STARTS:
-        tier = 1.5 if claim.proved else 3.0
-        order = _PART.index(s.verdict) if s.verdict in _PART else len(_PART)
+    elif s.verdict in _PART:
+        tier, order = (1.5 if claim.proved else 3.0), _PART.index(s.verdict)
+    elif s.verdict in _WHOLE:  # about other starts
+        tier, order = 6.0, _WHOLE.index(s.verdict)
     else:
         tier, order = (4.0 if claim.proved else 5.0), 0.0
     width = s.upper - s.lower if s.verdict is Verdict.BLOWS_UP else s.bound
