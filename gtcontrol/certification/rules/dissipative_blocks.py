@@ -23,7 +23,7 @@ from ...arithmetic.balls import Ball, ball, precision
 from ...arithmetic.matrices import enclose
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..components import components, restricted
+from ..theory.components import components, restricted
 from ..theory.heads import merge_families
 from .base import Refuted, Rule, Statement, matrix, number
 from .dissipative import BITS, check_attention, check_bound, say

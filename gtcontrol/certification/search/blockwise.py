@@ -9,8 +9,8 @@ import numpy as np
 from ..._check import Array
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..components import components, restricted
 from ..rules.dissipative_blocks import CONSTANTS, TABLES
+from ..theory.components import components, restricted
 from ..theory.heads import merge_families
 from . import metrics
 

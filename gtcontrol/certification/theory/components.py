@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .._check import Array
-from ..parameters import Parameters
+from ..._check import Array
+from ...parameters import Parameters
 
 __all__ = ["components", "restricted"]
 
