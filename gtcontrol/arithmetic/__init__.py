@@ -5,7 +5,8 @@ True is a theorem about the numbers given; False means only that no proof was fo
 
 Numbers, exact:
     ``fractions`` matrices of fractions; ``dyadic`` arrays of whole numbers times a power of two;
-    ``spectra`` how many eigenvalues lie on which side of the imaginary axis.
+    ``spectra`` how many eigenvalues lie on which side of the imaginary axis; ``invariance``
+    invariant subspaces and the exponents of motions in them.
 Numbers, enclosed:
     ``balls`` matrices of balls, of any precision; ``floats`` large matrices with error bounds;
     ``matrices`` one kind of matrix for both (``abstract`` what it can do, ``ball_matrices`` up to
