@@ -9,9 +9,14 @@ import numpy as np
 import pytest
 
 import gtcontrol as gt
-from gtcontrol.certification.lmi import solver
+from gtcontrol.certification.lmi import blow_up, solver, survival
 from gtcontrol.certification.lmi.boundedness import bounds, decays
+from gtcontrol.certification.lmi.candidates import setting_of
+from gtcontrol.certification.lmi.combinations import blend, rescaled
+from gtcontrol.certification.lmi.convexified import ConvexifiedModel
+from gtcontrol.certification.lmi.model import JointModel
 from gtcontrol.certification.lmi.solver import Ending
+from gtcontrol.certification.lmi.times import coefficients
 from gtcontrol.certification.rules import RULES
 from gtcontrol.certification.rules.base import Refuted
 from gtcontrol.certification.search.quadratic_lmi import (
@@ -505,3 +510,73 @@ def hold_against_integration(asked):
         if "peak" in claim.numbers:
             assert np.all(traces <= claim.numbers["peak"] * (1 + 1e-9))
     return {claim.rule for claim in claims}
+
+
+# -- moving weights --------------------------------------------------------------------------
+
+
+def same_signs(seed, n):
+    """Parameters and a start with definite symmetric parts of the same sign."""
+    rng = np.random.default_rng(seed)
+    G, H, R, T, A, L = rng.standard_normal((6, n, n))
+    V = G @ G.T / n + 0.2 * np.eye(n) + 0.25 * (R - R.T)
+    B = H @ H.T / n + 0.2 * np.eye(n) + 0.25 * (T - T.T)
+    return P(A=0.5 * A, V=V, B=B), L @ L.T
+
+
+@pytest.mark.parametrize(("seed", "n"), [(0, 2), (1, 2), (2, 3)])
+def test_moving_the_weight_raises_the_bound_from_below(monkeypatch, seed, n):
+    p, S = same_signs(seed, n)
+    T = gt.simulate(law(S), p, 1e3, rtol=1e-9).blow_up_time
+    moved = lower(p, S)
+    monkeypatch.setattr(survival, "TURNS", (0, 0, 0))
+    fixed = lower(p, S)
+    assert 1.1 * fixed < moved < T * (1 + 1e-9)
+    assert moved > 0.4 * T
+
+
+def test_a_convexified_inequality_implies_the_true_one():
+    p, S = same_signs(3, 3)
+    p = P(A=p.A, V=p.V, B=p.B, noise=0.1 * np.eye(3))
+    setting = setting_of(problem(p, start=law(S)), with_start=True)
+    W = 30.0 * np.eye(3)
+    model = ConvexifiedModel(3, setting.pieces, W=W, linear=1.0, start=setting.start)
+    point = model.solve((1.0, 1.0), 1e-7)
+    assert point.quadratic == 1
+    assert np.abs(point.W - W).max() > 0.1
+    vertex = setting.units.vertex(p)
+    rng = np.random.default_rng(0)
+    for rank in (1, 2, 3, 3, 3):
+        L = rng.standard_normal((3, rank)) * 10.0 ** rng.uniform(-2, 1)
+        X = L @ L.T
+        M = vertex.A + vertex.V[0] @ X @ vertex.B[0]
+        rate = np.sum(point.W * (M @ X + X @ M.T + vertex.noise))
+        y = np.sum(point.W * X)
+        assert rate <= y**2 + y + point.constant + 1e-9 * (1 + y**2)
+
+
+def test_a_rescaled_point_says_the_same_and_a_blend_lies_between():
+    setting = setting_of(problem(C4), with_start=False)
+    model = JointModel(2, setting.pieces, sign=-1, floor=setting.units.floor())
+    _, point = model.solve(1.0, 1e-7)
+    _, other = model.solve(3.0, 1e-7)
+    doubled = rescaled(point, 2.0)
+    for y in (0.0, 0.7, 5.0):
+        f, g = coefficients(point), coefficients(doubled)
+        assert 2 * (f[0] * y**2 + f[1] * y + f[2]) == pytest.approx(
+            4 * g[0] * y**2 + 2 * g[1] * y + g[2]
+        )
+    np.testing.assert_allclose(doubled.W, 2 * point.W)
+    middle = blend(point, other, 0.25)
+    np.testing.assert_allclose(middle.Lam, 0.75 * point.Lam + 0.25 * other.Lam)
+    assert middle.constant == pytest.approx(0.75 * point.constant + 0.25 * other.constant)
+
+
+def test_a_start_near_the_threshold_needs_other_coefficients(monkeypatch):
+    p = P(A=[[-0.799, 0.138], [-0.409, -0.119]], V=[[0.226, 0.382], [-0.424, 0.679]],
+          B=[[1.194, 0.576], [0.646, 0.636]])  # fmt: skip
+    L = 0.997 * np.array([[0.777, 0.663], [0.955, -0.699]])
+    T = gt.simulate(law(L @ L.T), p, 1e3, rtol=1e-9).blow_up_time
+    assert T < upper(p, L @ L.T) < 15 * T
+    monkeypatch.setattr(blow_up, "RESCUES", ())
+    assert not list(upper_bounds(problem(p, start=law(L @ L.T))))

@@ -117,7 +117,9 @@ def _moved(setting: Setting, point: Point) -> Point | None:
         start=setting.start,
         free_slack=setting.single,
     )
-    corner = model.solve((1 / rate, moments(f, y)[2]), MARGINS[0])
+    # The margin shrinks with y when all is scaled back.
+    margin = MARGINS[1] * max(1.0, point.quadratic)
+    corner = model.solve((1 / rate, moments(f, y)[2]), margin)
     if corner is None:
         return None
     before = time_to_infinity(setting, now)
