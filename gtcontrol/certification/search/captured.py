@@ -25,7 +25,7 @@ from ...status import Status
 from ..bracket.coordinates import error_growth, find_coordinates
 from ..bracket.covariance import CovarianceFlow, SingularCoordinates
 from ..bracket.estimate import Estimate
-from ..bracket.plan import LARGEST_DIM, MOST_BITS, MOST_STEPS, order_for, start_tube, work
+from ..bracket.plan import LARGEST_DIM, MOST_BITS, order_for, start_tube, work
 from ..bracket.reduction import reduced
 from ..equilibria.classification import classify, semidefinite_factor
 from ..equilibria.newton import matrix_newton
@@ -65,8 +65,9 @@ SAMPLES = 48
 #: Bits beyond those that the growth of errors takes, and bits that truncation loses.
 SPARE, LOST = 48, 6
 
-#: Work of the integration in balls: some seconds, and as much again for the check.
+#: Work of the integration in balls, and its steps: some seconds, and as much again for the check.
 BUDGET = 3e7
+MOST_STEPS = 450
 
 #: What is claimed of a computed distance, so that its proof has room.
 ROOM = 1e-6
