@@ -14,7 +14,7 @@ from gtcontrol.certification.bracket.reduction import reduced
 from gtcontrol.certification.ladder import RUNGS
 from gtcontrol.certification.rules import rule
 from gtcontrol.certification.rules.base import Refuted, Scope
-from gtcontrol.certification.rules.captured_start import integrate
+from gtcontrol.certification.rules.captured_start import enclose_end
 from gtcontrol.certification.rules.course import read_course
 from gtcontrol.certification.search.captured import find
 from gtcontrol.problem.definitions import CertificationProblem
@@ -79,7 +79,7 @@ def end_of(claim: Claim) -> float:
 
 def enclosed(of: CertificationProblem, claim: Claim):
     p, L = reduced(of.parameters, of.start.factor)
-    return integrate(p, L, read_course(claim, p.dim))
+    return enclose_end(p, L, read_course(claim, p.dim))
 
 
 # -- where starts go ---------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._check import Array
 from ...arithmetic import balls
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
@@ -33,28 +34,31 @@ from .mean_stability import check_mean
 from .neighbourhood import BITS
 from .wording import rounded_down
 
-__all__ = ["CapturedStart", "claim_of", "integrate"]
+__all__ = ["CapturedStart", "claim_of", "describe_limit", "enclose_end"]
 
 # FLINT has no stubs.
 Balls = Any
 
 
-def claim_of(stable: Claim, course: Course, arrival: float) -> Claim:
+def claim_of(name: str, stable: Claim, course: Course, arrival: float) -> Claim:
     """Claim that a start is captured.
 
     Parameters
     ----------
+    name : str
+        Of the rule, such as ``CapturedStart.name``.
     stable : Claim
-        Of the rule "local-stability" or "mean-stability", in the coordinates that are reached.
+        Data of the region: of the rule "local-stability" or "mean-stability", in the coordinates
+        that are reached, for "captured-start".
     course : Course
         From the start into the region.
     arrival : float
         Bound on the distance from the equilibrium at the end, in the metric of the region.
     """
-    numbers = {name: x for name, x in stable.numbers.items() if name != "distance"}
+    numbers = {key: x for key, x in stable.numbers.items() if key != "distance"}
     numbers |= {"bits": float(course.bits), "order": float(course.order), "arrival": arrival}
     arrays = {**stable.arrays, "coordinates": course.coordinates, "steps": course.steps}
-    return Claim(CapturedStart.name, numbers=numbers, arrays=arrays)
+    return Claim(name, numbers=numbers, arrays=arrays)
 
 
 class CapturedStart(Rule):
@@ -81,9 +85,7 @@ class CapturedStart(Rule):
                 if parameters.dim < problem.dim:
                     raise Refuted("the mean is not that of the coordinates that are reached")
                 check_mean(problem, claim, near)
-        covariance = integrate(parameters, factor, course)
-        if covariance is None:
-            raise Refuted("the balls of the integration grow until nothing is enclosed")
+        covariance = enclose_end(parameters, factor, course)
         arrival = number(claim, "arrival")
         with balls.precision(BITS):
             found = balls.ball(near.distance(covariance)) + number(claim, "error")
@@ -99,7 +101,8 @@ class CapturedStart(Rule):
         time = math.nextafter(math.fsum(steps.tolist()), math.inf)
         speed = rate * (1.0 - number(claim, "cubic") * arrival)
         text = (
-            f"The covariance of this start converges to the equilibrium {_place(problem, claim)} "
+            f"The covariance of this start converges to the equilibrium "
+            f"{describe_limit(problem, claim).rstrip(',')}. "
             f"From t = {time:.4g} on it is in the region of attraction and approaches at the rate "
             f"{rounded_down(max(speed, 0.0))} or more, in the end at {rounded_down(rate)} or more."
         )
@@ -116,7 +119,7 @@ class CapturedStart(Rule):
         return Statement(Verdict.CONVERGES, Scope.THIS_START, text, lower=top, upper=top)
 
 
-def _place(problem: CertificationProblem, claim: Claim) -> str:
+def describe_limit(problem: CertificationProblem, claim: Claim) -> str:
     """Equilibrium of a claim in words, in all coordinates."""
     rank = int(number(claim, "rank"))
     factor = np.zeros((problem.dim, rank))
@@ -126,11 +129,11 @@ def _place(problem: CertificationProblem, claim: Claim) -> str:
     kept = reached(problem.parameters, start.factor)
     size = int(kept.sum())
     factor[kept] = matrix(claim, "frame", size, size)[:, :rank]
-    return describe_equilibrium(factor).rstrip(",") + "."
+    return describe_equilibrium(factor)
 
 
-def integrate(parameters: Parameters, factor: Any, course: Course) -> Balls | None:
-    """Enclose the covariance at the end of a course; None if a step is not proved.
+def enclose_end(parameters: Parameters, factor: Array, course: Course) -> Balls:
+    """Enclose the covariance at the end of a course.
 
     Parameters
     ----------
@@ -143,7 +146,7 @@ def integrate(parameters: Parameters, factor: Any, course: Course) -> Balls | No
     Raises
     ------
     Refuted
-        If the coordinates are not proved to be independent.
+        If the coordinates are not proved to be independent, or a step is not proved.
     """
     with balls.precision(course.bits):
         try:
@@ -151,4 +154,6 @@ def integrate(parameters: Parameters, factor: Any, course: Course) -> Balls | No
         except SingularCoordinates as error:
             raise Refuted(str(error)) from None
         end = follow(flow, start_tube(flow, factor), course.order, course.steps)
-        return None if end is None else flow.original(end[0].matrix)
+        if end is None:
+            raise Refuted("the balls of the integration grow until nothing is enclosed")
+        return flow.original(end[0].matrix)

@@ -20,6 +20,7 @@ from ...gaussian import Gaussian
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
+from ...results.equilibria import Equilibrium
 from ...simulation.run import simulate
 from ...status import Status
 from ..bracket.coordinates import error_growth, find_coordinates
@@ -32,10 +33,12 @@ from ..equilibria.newton import matrix_newton
 from ..equilibria.quadratic import Quadratic, coordinates
 from ..equilibria.scaling import scaled
 from ..rules.base import Refuted
-from ..rules.captured_start import claim_of
+from ..rules.captured_rank import CapturedRank, read_region, tangent
+from ..rules.captured_start import CapturedStart, claim_of
 from ..rules.course import Course
 from ..rules.neighbourhood import BITS, neighbourhood
 from .local import mean_claim, stability_claim
+from .rank_region import rank_region
 
 __all__ = ["find"]
 
@@ -126,11 +129,12 @@ class _Target:
     def distances(self, covariances: Array) -> Array:
         """Distances |y| of covariances (n, d, d) in the metric."""
         inverse = np.linalg.inv(self.claim.arrays["frame"])
-        d, rank = len(inverse), self.claim.numbers["rank"]
+        d, rank = len(inverse), int(self.claim.numbers["rank"])
         there = inverse @ covariances @ inverse.T - np.diag(np.where(np.arange(d) < rank, 1.0, 0.0))
-        return np.asarray(
-            np.linalg.norm(coordinates(there) @ self.claim.arrays["metric"].T, axis=-1)
-        )
+        z = coordinates(there)
+        if self.claim.rule == CapturedRank.name:
+            z = z[..., tangent(d, rank)]
+        return np.asarray(np.linalg.norm(z @ self.claim.arrays["metric"].T, axis=-1))
 
 
 @dataclass(eq=False)
@@ -190,15 +194,22 @@ class _Path:
             if L is None:
                 continue
             e = classify(self.parameters, units[:, None] * L)
-            if not e.stable or any(_same(e.covariance, x.covariance) for x in self.targets):
+            if any(_same(e.covariance, x.covariance) for x in self.targets):
                 continue
-            bare = CertificationProblem((self.parameters,))
-            claim = stability_claim(bare, e)
-            if claim is None:
-                continue
-            if e.mean_stable and e.gaussian is not None:
-                claim = mean_claim(bare, e, claim) or claim
-            self.targets.append(_Target(e.covariance, claim))
+            claim = self._region(e)
+            if claim is not None:
+                self.targets.append(_Target(e.covariance, claim))
+
+    def _region(self, e: Equilibrium) -> Claim | None:
+        """Region of attraction of an equilibrium, or of attraction within its rank."""
+        if not e.stable:
+            rank = self.factors[0].shape[1]
+            return rank_region(self.parameters, e) if e.rank == rank < e.dim else None
+        bare = CertificationProblem((self.parameters,))
+        claim = stability_claim(bare, e)
+        if claim is None or not e.mean_stable or e.gaussian is None:
+            return claim
+        return mean_claim(bare, e, claim) or claim
 
     def _speed(self, S: Array) -> float:
         """Size of the generator in balanced units of the tokens, per time."""
@@ -283,14 +294,19 @@ def _closed(
     parameters: Parameters, covariance: Any, course: Course, target: _Target
 ) -> Claim | None:
     """Claim for an enclosure of the covariance, if all of it is in the region."""
-    problem = CertificationProblem((parameters,))
+    problem, region = CertificationProblem((parameters,)), target.claim
+    within = region.rule == CapturedRank.name
     with balls.precision(BITS):
         try:
-            near = neighbourhood(problem, target.claim, metric=True)
+            near = (
+                read_region(problem, region)
+                if within
+                else neighbourhood(problem, region, metric=True)
+            )
         except Refuted:
             return None
         distance = near.distance(covariance)
-    arrival = (1 + ROOM) * distance + 2 * target.claim.numbers["error"]
+    arrival = (1 + ROOM) * distance + 2 * region.numbers["error"]
     if not arrival < target.radius:
         return None
-    return claim_of(target.claim, course, arrival)
+    return claim_of((CapturedRank if within else CapturedStart).name, region, course, arrival)
