@@ -16,6 +16,7 @@ from .rules import rule
 from .rules.base import Refuted, Scope, Statement
 from .rules.integration import AccurateIntegration
 from .rules.turning_limit import TurningLimit
+from .undecided import explain
 
 __all__ = ["Conclusion", "Contradiction", "conclude", "refutation", "settle"]
 
@@ -107,8 +108,14 @@ def conclude(problem: CertificationProblem, claims: Sequence[Claim]) -> Conclusi
         # What is known of other starts answers nothing, but may be of use.
         text = " ".join([Verdict.UNDECIDED.value, *(s.text for claim, s in said if claim.proved)])
         return Conclusion(Verdict.UNDECIDED, text, False, ordered, lower, upper, bound)
+    bound = min((s.bound for s in proved if s.scope is not Scope.SOME_STARTS), default=math.inf)
+    ordered = tuple(claim for claim, _ in said)
+    if not said:
+        text = explain(problem, claims)
+        return Conclusion(Verdict.UNDECIDED, text, False, (), lower, upper, bound)
     first, statement = said[0]
-    text = " ".join([statement.text, *_besides(said)])
+    tried = [explain(problem, claims)] if statement.verdict is Verdict.UNDECIDED else []
+    text = " ".join([statement.text, *_besides(said), *tried])
     return Conclusion(statement.verdict, text, first.proved, ordered, lower, upper, bound)
 
 

@@ -58,6 +58,14 @@ def _open(problem: CertificationProblem, found: Conclusion) -> bool:
     return not (found.proved and found.verdict in _WHOLE)
 
 
+def _lacks_data(problem: CertificationProblem, found: Conclusion) -> bool:
+    """Whether rays may answer more; in large dimension they are sought if nothing blows up yet."""
+    known = found.proved and found.verdict is Verdict.BLOW_UP_DATA_EXIST
+    return _open(problem, found) and not (
+        known and problem.start is None and problem.dim > rays.LARGE
+    )
+
+
 def _measures(problem: CertificationProblem, found: Conclusion) -> bool:
     """Whether a bound on the covariance or the blow-up time is missing, or may be sharpened."""
     if _open(problem, found):
@@ -94,7 +102,7 @@ RUNGS: tuple[Rung, ...] = (
     Rung("closed form for V = v I", riccati.find, _always),
     Rung("limits and growth for V = v I", limits.find, _always),
     Rung("tests of order d", regimes.find, _open),
-    Rung("rays at infinity", rays.find, _open),
+    Rung("rays at infinity", rays.find, _lacks_data),
     Rung("growth by norms", growth.find, _unbounded),
     Rung("matrix inequalities", quadratic_lmi.find, _measures),
     Rung("equilibria", local.find, _unsettled),

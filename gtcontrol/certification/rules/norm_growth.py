@@ -26,6 +26,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from ..._check import Array
 from ...arithmetic import balls
 from ...arithmetic.matrices import Matrix, enclose, symmetric_part
 from ...parameters import Parameters
@@ -65,8 +66,8 @@ class NormGrowth(Rule):
     Claims have the numbers ``quadratic``, ``linear``, ``constant`` and one of: ``lower``, a bound
     on the blow-up time; ``ceiling``, a bound on y from this start, with ``peak``, one on tr S
     (``decays`` = 1 if S -> 0); ``radius``, a bound on y below which every start decays.  The array
-    ``signs`` (H,) names the heads of nearly opposite signs by s, others by 0; ``coordinates`` is R,
-    the identity if it is missing.
+    ``signs`` (H, 3) holds s, ε and δ of heads of nearly opposite signs, and zeros for others;
+    ``coordinates`` is R, the identity if it is missing.
     """
 
     name: ClassVar[str] = "norm-growth"
@@ -143,7 +144,7 @@ def growth_of(problem: CertificationProblem, claim: Claim) -> Growth:
     p, d = problem.parameters, problem.dim
     if len(problem.vertices) != 1:
         raise Refuted("the rule is about constant parameters, not about a family")
-    signs = matrix(claim, "signs", len(p.heads))
+    signs = matrix(claim, "signs", len(p.heads), 3)
     with balls.precision(BITS), np.errstate(all="ignore"):
         turned = "coordinates" in claim.arrays
         R = enclose(matrix(claim, "coordinates", d, d) if turned else np.eye(d), quick=True)
@@ -154,8 +155,10 @@ def growth_of(problem: CertificationProblem, claim: Claim) -> Growth:
         A = R.like(p.A)
         linear = 2.0 * (R @ A @ G if turned else A).top() if np.any(p.A) else 0.0
         parts = [
-            _head(R, G, head, sign, outer) if sign else _plain(R, G, head, outer)
-            for head, sign in zip(_pairs(p), signs.tolist(), strict=True)
+            _head(R, G, head, outer, tuple(row))
+            if row[0]
+            else _plain(R, G, head, outer, alone=len(p.heads) == 1)
+            for head, row in zip(_pairs(p), signs.tolist(), strict=True)
         ]
         level = constant = 0.0
         if p.noise is not None and np.any(p.noise):
@@ -173,37 +176,51 @@ def growth_of(problem: CertificationProblem, claim: Claim) -> Growth:
     return made
 
 
-def _pairs(p: Parameters) -> list[tuple[np.ndarray, np.ndarray]]:
+def _pairs(p: Parameters) -> list[tuple[Array, Array]]:
     return [(V, B) for V, B, _ in p.heads]
 
 
-def _plain(R: Matrix, G: Matrix, head: tuple[np.ndarray, np.ndarray], outer: float) -> float:
+def _plain(R: Matrix, G: Matrix, head: tuple[Array, Array], outer: float, *, alone: bool) -> float:
     """‖V‖ ‖B‖ of a head in the coordinates."""
     V, B = head
     if not (np.any(V) and np.any(B)):
         return 0.0
+    if outer == 1.0 and alone:  # one head is rarely of low rank
+        return _UP * R.like(V).norm() * R.like(B).norm()
     size = G.norm() * _UP if outer != 1.0 else 1.0
     return _UP * R.product_norm(V, G, outer) * G.T.product_norm(B, G, size * size * _UP)
 
 
 def _head(
-    R: Matrix, G: Matrix, head: tuple[np.ndarray, np.ndarray], sign: float, outer: float
+    R: Matrix,
+    G: Matrix,
+    head: tuple[Array, Array],
+    outer: float,
+    data: tuple[float, float, float],
 ) -> float:
-    """The sharper bound for symmetric parts of nearly opposite signs."""
-    if abs(sign) != 1:
-        raise Refuted("a sign of the claim is neither 1, -1 nor 0")
-    s = balls.ball(sign)
-    V, B = (R.like(table) for table in head)
-    if outer != 1.0:
-        V, B = R @ V @ G, G.T @ B @ G
-    first, second = symmetric_part(V), symmetric_part(B)
-    below, above = max(first.times(-s).top(), 0.0), max(second.times(s).top(), 0.0)
-    skew = 1.0
-    for table in (V, B):
-        odd = (table - table.T).times(balls.ball(0.5))
-        skew *= 0.0 if not np.any(odd.middle) and odd.vanishes else odd.norm() * _UP
-    v, b = first.norm() * _UP, second.norm() * _UP
-    return _UP * (above * v + below * b + above * below + skew)
+    """The sharper bound for symmetric parts of nearly opposite signs; data s, ε and δ."""
+    sign, below, above = data
+    if abs(sign) != 1 or not below >= 0 or not above >= 0:
+        raise Refuted("a sign of the claim is neither 1, -1 nor 0, or a margin is negative")
+    skew, sizes = 1.0, []
+    for table, left, right, s, margin in (
+        (head[0], R, G, sign, below),
+        (head[1], G.T, G, -sign, above),
+    ):
+        M = R.like(table)
+        if outer != 1.0:
+            M = left @ M @ right
+        lifted = symmetric_part(M).times(balls.ball(s)) + _multiple(R, margin)
+        if not lifted.positive_definite():
+            raise Refuted("a head is not proved to have the sign that the claim gives")
+        even = outer == 1.0 and np.array_equal(table, table.T)
+        skew *= 0.0 if even else (M - M.T).times(balls.ball(0.5)).norm() * _UP
+        sizes.append(R.product_norm(table, G, outer) if even else M.norm())
+    return _UP * (above * sizes[0] + below * sizes[1] + above * below + skew)
+
+
+def _multiple(R: Matrix, factor: float) -> Matrix:
+    return R.like(factor * np.eye(R.shape[0]))
 
 
 def _check_decay(f: Comparison, level: Fraction) -> None:

@@ -116,7 +116,10 @@ def time_left(parameters: Parameters, claim: Claim, covariance: Matrix) -> float
 
 def ray_of(H: Array) -> Array:
     """Unit vector along the first column of the inverse of H, approximately, for sentences."""
-    u = np.linalg.lstsq(H, np.eye(len(H))[0], rcond=None)[0]
+    try:
+        u = np.linalg.solve(H, np.eye(len(H))[0])
+    except np.linalg.LinAlgError:
+        u = np.linalg.lstsq(H, np.eye(len(H))[0], rcond=None)[0]
     return np.asarray(u / max(float(np.linalg.norm(u)), 1e-300))
 
 

@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
+
 from ..._check import Array
 from ...arithmetic import balls
 from ...arithmetic.fractions import fractions
@@ -87,13 +89,16 @@ def is_exact(parameters: Parameters, ray: Array) -> bool:
 
 def _ending(parameters: Parameters, ray: Array) -> str | None:
     """Why a vector is not exactly a growing ray, or None if it is."""
-    u = fractions(ray)
-    image = 0 * u
+    used = np.flatnonzero(ray)
+    if not used.size:
+        return "the vector `ray` is zero"
+    u = fractions(ray[used])
+    image = 0 * fractions(ray)
     for V, B, _ in parameters.heads:
-        weight = (u.transpose() * fractions(B) * u)[0, 0]
+        weight = (u.transpose() * fractions(B[np.ix_(used, used)]) * u)[0, 0]
         if weight != 0:
-            image += weight * (fractions(V) * u)
-    x, y = (column.entries() for column in (u, image))
+            image += weight * (fractions(V[:, used]) * u)
+    x, y = (column.entries() for column in (fractions(ray), image))
     pivot = next((i for i, entry in enumerate(x) if entry != 0), None)
     if pivot is None:
         return "the vector `ray` is zero"

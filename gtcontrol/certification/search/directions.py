@@ -23,7 +23,11 @@ SKETCH, MISSED = 80, 1e-10
 STARTS, STEPS = (40, 3), (200, 300)
 
 #: Length of a step on the sphere, and the motion, relative to the growth, at which it has ended.
-STEP, ENDED = 0.3, 1e-3
+#: For large orders the step is that of the power method.
+STEP, ENDED = (0.3, 1.0), 1e-3
+
+#: Steps after which a flow of large order that moves faster than this does not look like ending.
+PATIENCE, RESTLESS = 100, 0.3
 
 #: Imaginary parts of eigenvalues, and gaps between them, below this fraction count as zero.
 EQUAL = 1e-8
@@ -190,15 +194,17 @@ def _limits(cubic: Cubic) -> list[Array]:
     U = np.random.default_rng(0).standard_normal((cubic.dim, count))
     U /= np.linalg.norm(U, axis=0)
     starts = [] if large else [U[:, j] for j in range(count)]
-    for _ in range(steps):
+    for step in range(steps):
         image = cubic(U)
         rates = np.sum(U * image, axis=0)
         sizes = np.linalg.norm(image, axis=0)
         move = image - rates * U
-        ended = np.linalg.norm(move, axis=0) <= ENDED * np.abs(rates)
-        if ended.all():
+        pace = np.linalg.norm(move, axis=0)
+        ended = pace <= ENDED * np.abs(rates)
+        hopeless = large and step == PATIENCE and np.all(pace > RESTLESS * sizes)
+        if ended.all() or hopeless:
             break
-        U = U + STEP * move / np.where(sizes > 0, sizes, 1.0)
+        U = U + STEP[large] * move / np.where(sizes > 0, sizes, 1.0)
         U /= np.linalg.norm(U, axis=0)
     order = np.argsort(-rates)
     return [U[:, j] for j in order if rates[j] > 0 and (ended[j] or not large)] + starts

@@ -30,7 +30,7 @@ from ..theory.infinity import expand
 from .cone_size import Cone, best_cone
 from .directions import LARGE, Cubic, Ray, rays
 
-__all__ = ["find", "upper_bound"]
+__all__ = ["LARGE", "find", "upper_bound"]
 
 #: Shifts of the Lyapunov equation, as fractions of the rate of contraction, in the order tried.
 SHIFTS = (0.3, 0.7, 0.95)
@@ -38,8 +38,9 @@ SHIFTS = (0.3, 0.7, 0.95)
 #: Rays whose cones are tried at most, for small and for large orders.
 MOST_RAYS = (8, 1)
 
-#: Distances within which an exact ray is looked for, for small and for large orders.
-RADII = ((1e-14, 1e-12, 1e-10, 1e-8, 1e-6), (1e-8, 1e-6))
+#: Distances within which an exact ray is looked for, and the one for large orders.
+RADII = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
+RADIUS = 1e-6
 
 
 def find(problem: CertificationProblem) -> Iterator[Claim]:
@@ -145,6 +146,8 @@ def _coordinates(cubic: Cubic, ray: Ray) -> Iterator[Array]:
                 yield H
                 if n > LARGE:
                     return
+        if n > LARGE:  # whether there is a metric does not depend on w
+            return
 
 
 def _functionals(DN: Array, ray: Ray) -> Iterator[Array]:
@@ -195,15 +198,18 @@ def _existence(parameters: Parameters, cubic: Cubic, growing: list[Ray]) -> Clai
     if parameters.noise is not None and parameters.noise.any():
         return None
     for ray in growing:
-        if is_exact(parameters, ray.u):
+        # Vectors of many floats are not exactly rays, and fractions of them are slow.
+        if np.count_nonzero(ray.u) <= LARGE and is_exact(parameters, ray.u):
             return Claim("ray", arrays={"ray": ray.u})
         T = np.linalg.qr(np.column_stack([ray.u, np.eye(cubic.dim)[:, :-1]]))[0][:, 1:]
         H = np.vstack([ray.u, T.T])
+        if cubic.dim > LARGE:  # the proof costs as much as a search for the radius
+            return Claim("ray", numbers={"radius": RADIUS}, arrays={"coordinates": H})
         expansion = expand(parameters, H)
         if expansion is None:
             continue
         flow = expansion.linear
-        for radius in RADII[cubic.dim > LARGE]:
+        for radius in RADII:
             if has_zero(flow.residual, flow.jacobian, flow.remainder, radius):
                 return Claim("ray", numbers={"radius": radius}, arrays={"coordinates": H})
     return None
