@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 import numpy as np
-from scipy.linalg import LinAlgError, solve_continuous_lyapunov
+from scipy.linalg import LinAlgError, schur, solve_continuous_lyapunov
 
 from ..._check import Array
 from ...arithmetic import balls
@@ -29,6 +29,7 @@ from ..rules.ray_existence import is_exact
 from ..theory.infinity import expand
 from .cone_size import Cone, best_cone
 from .directions import LARGE, Cubic, Ray, rays
+from .lyapunov import lyapunov_metric
 
 __all__ = ["LARGE", "find", "upper_bound"]
 
@@ -168,6 +169,9 @@ def _metrics(J: Array, C: Array) -> Iterator[Array]:
     m = len(J)
     if _abscissa(J) < 0 and _abscissa(C) < 0:
         yield np.eye(m)
+    if m >= LARGE:
+        yield from _large_metric(J, C)
+        return
     try:
         rate = -float(np.max(np.linalg.eigvals(J).real))
     except np.linalg.LinAlgError:
@@ -183,6 +187,25 @@ def _metrics(J: Array, C: Array) -> Iterator[Array]:
             continue
         if _abscissa(K @ J @ inverse) < 0 and _abscissa(K @ C @ inverse) < 0:
             yield K
+
+
+def _large_metric(J: Array, C: Array) -> Iterator[Array]:
+    """Factor of one metric, by a single Schur form."""
+    try:
+        upper, basis = schur(J, output="real")
+        # The diagonal of a real Schur form holds the real parts of the eigenvalues.
+        rate, one = -float(np.max(np.diag(upper))), np.eye(len(J))
+        if not rate > 0:
+            return
+        P = lyapunov_metric(-(upper + SHIFTS[0] * rate * one), basis, one)
+        if P is None:
+            return
+        K = np.asarray(np.linalg.cholesky(P).T, dtype=np.float64)
+        inverse = np.linalg.inv(K)
+    except (LinAlgError, ValueError):
+        return
+    if _abscissa(K @ J @ inverse) < 0 and _abscissa(K @ C @ inverse) < 0:
+        yield K
 
 
 def _abscissa(M: Array) -> float:
