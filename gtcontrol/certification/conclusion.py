@@ -104,24 +104,30 @@ def conclude(problem: CertificationProblem, claims: Sequence[Claim]) -> Conclusi
         claim for claim, _ in everything if id(claim) not in kept
     )
     said = [pair for pair in said if not _about_others(problem, pair[1])]
-    if not said or not _answers(problem, said[0][1]):
-        # What is known of other starts answers nothing, but may be of use.
-        text = " ".join([Verdict.UNDECIDED.value, *(s.text for claim, s in said if claim.proved)])
-        return Conclusion(Verdict.UNDECIDED, text, False, ordered, lower, upper, bound)
-    bound = min((s.bound for s in proved if s.scope is not Scope.SOME_STARTS), default=math.inf)
-    ordered = tuple(claim for claim, _ in said)
-    if not said:
-        text = explain(problem, claims)
-        return Conclusion(Verdict.UNDECIDED, text, False, (), lower, upper, bound)
-    first, statement = said[0]
-    tried = [explain(problem, claims)] if statement.verdict is Verdict.UNDECIDED else []
-    text = " ".join([statement.text, *_besides(said), *tried])
-    return Conclusion(statement.verdict, text, first.proved, ordered, lower, upper, bound)
+    if said and _answers(problem, said[0][1]):
+        first, statement = said[0]
+        text = " ".join([statement.text, *_besides(said)])
+        return Conclusion(statement.verdict, text, first.proved, ordered, lower, upper, bound)
+    # What is known besides decides nothing, but may be of use.
+    known = [_labelled(claim, s) for claim, s in said if _tells(claim, s)]
+    text = " ".join([*known, explain(problem, claims)])
+    return Conclusion(Verdict.UNDECIDED, text, False, ordered, lower, upper, bound)
+
+
+def _labelled(claim: Claim, s: Statement) -> str:
+    return f"Proved: {s.text}" if claim.proved else f"Numerically: {s.text}"
+
+
+def _tells(claim: Claim, s: Statement) -> bool:
+    """Whether a statement that decides nothing is worth its place: why no proof exists is not."""
+    return not (claim.proved and s.verdict is Verdict.UNDECIDED and s.scope is Scope.EVERY_START)
 
 
 def _answers(problem: CertificationProblem, s: Statement) -> bool:
-    """Whether the verdict of a statement can be that of the certificate."""
-    return _covers(problem, s) or s.verdict not in _WHOLE
+    """Whether the verdict of a statement is one of the certificate."""
+    if s.verdict is Verdict.UNDECIDED:
+        return False
+    return _covers(problem, s) or s.verdict in _PART
 
 
 def _about_others(problem: CertificationProblem, s: Statement) -> bool:

@@ -10,9 +10,9 @@ from ..problem.definitions import CertificationProblem
 from ..results.claims import Claim
 from ..riccati.terms import scalar_values
 from .bracket.plan import LARGEST_DIM
-from .theory.heads import merge_heads
 from .rules.neighbourhood import MOST_DIMENSIONS
 from .search.quadratic_lmi import LARGEST_INTERACTIVE
+from .theory.heads import merge_heads
 
 __all__ = ["explain"]
 

@@ -13,8 +13,8 @@ from ..._check import Array
 from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ..theory.comparison import Comparison, passage_time
 from ..rules.norm_growth import Growth
+from ..theory.comparison import Comparison, passage_time
 from .lyapunov import lyapunov_metric
 from .quadratic_lmi import LARGEST_INTERACTIVE
 

@@ -50,7 +50,8 @@ def rank_region(p: Parameters, e: Equilibrium) -> Claim | None:
     R = frame(vectors[:, order] * np.sqrt(values[order]))
     there = Quadratic.of(p).changed(R)
     base = np.diag(np.where(np.arange(e.dim) < e.rank, 1.0, 0.0))
-    J, picked = there.linearisation(base), tangent(e.dim, e.rank)
+    J = there.linearisation(base)
+    picked = np.array(tangent(e.dim, e.rank), dtype=np.intp)
     others = np.setdiff1d(np.arange(len(J)), picked)
     inside, across = J[np.ix_(picked, picked)], J[np.ix_(picked, others)]
     gain = sum(
