@@ -141,7 +141,7 @@ CASES = {
     # Limits that depend on the start, or that are approached like a power of t, or none.
     "uniform": case(2 * I2, -I2, "CONVERGES", start=E1 + E2, limit=[[2, 2], [2, 2]], rate=4),
     "uniform-other": case(2 * I2, -I2, "CONVERGES", start=E1, limit=np.diag([4, 0]), rate=4),
-    "uniform-every": case(2 * I2, -I2, "BOUNDED", "From every start"),
+    "uniform-every": case(2 * I2, -I2, "CONVERGES", "From every start of full rank"),
     "splits-a-pair": case(
         [[1, 3], [-3, 1]], -np.diag([1, 2]), "BOUNDED", "periodic", "1.0471975512", start=E1
     ),

@@ -27,7 +27,7 @@ from .rules.integration import claim_of
 __all__ = ["certify"]
 
 #: Largest entries must lie between these, so that their products stay in the range of floats.
-SMALLEST, LARGEST = 1e-150, 1e150
+SMALLEST, LARGEST = 1e-153, 1e153
 
 #: Relative change of a start by which the sensitivity of its blow-up time is told.
 NEARBY = 1e-9

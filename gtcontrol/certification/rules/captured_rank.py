@@ -8,8 +8,8 @@ With y = G z and the projection Π on the coordinates of z, the flow on them is
     y' = g(y) = G Π (f + J D + T(D, D)),    |T(D, D)|' in the direction h:  <= 4 Σ ‖V‖‖B‖ |D| |h|.
 
 For |y| <= ρ, ζ = ‖G⁻¹‖ ρ < 1: |z| <= ζ, |W| <= ζ/√2, ‖P⁻¹‖ <= 1/(1 - ζ), hence
-|N| <= ζ²/(2 (1 - ζ)), and N changes with z at most by the factor ν = ζ/(1 - ζ) + ζ²/(2 (1 - ζ)²).  So the logarithmic norm of
-Dg in the ball |y| <= ρ is at most
+|N| <= ζ²/(2 (1 - ζ)), and N changes with z at most by the factor
+ν = ζ/(1 - ζ) + ζ²/(2 (1 - ζ)²).  So the logarithmic norm of Dg in the ball |y| <= ρ is at most
 
     μ(G J_zz G⁻¹) + ‖G J_zN‖ ‖G⁻¹‖ ν + 4 ‖G‖ ‖G⁻¹‖ Σ ‖V‖‖B‖ (ζ + ζ²/(2 (1 - ζ))) (1 + ν).
 

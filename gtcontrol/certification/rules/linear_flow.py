@@ -158,7 +158,7 @@ class LinearFlow(Rule):
             )
             return Statement(Verdict.BOUNDED, scope, text, math.inf, math.inf)
         if numbers["every"] == 0.0 and every:
-            scope, where = Scope.SOME_STARTS, "From every start of full rank"
+            scope, where = Scope.FULL_RANK, "From every start of full rank"
         how = f"at least like e^({numbers['rate']:.8g} t)" if numbers["rate"] else "algebraically"
         source = " with noise in an undamped mode" if numbers["every"] else ""
         text = (

@@ -96,7 +96,7 @@ class Growth(Rule):
         ground, rate = GROUNDS[int(claim.numbers["ground"])], claim.numbers["rate"]
         scope, where = Scope.THIS_START, "From this start"
         if ground == "every full-rank start":
-            scope, where = Scope.SOME_STARTS, "From every start of full rank"
+            scope, where = Scope.FULL_RANK, "From every start of full rank"
         elif "noise" in ground:
             scope, where = Scope.EVERY_START, "From every start"
         how = f"at least like e^({rate:.8g} t) up to powers of t" if rate else "algebraically"
