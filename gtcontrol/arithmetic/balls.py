@@ -40,6 +40,7 @@ __all__ = [
     "stacked",
     "table",
     "turn",
+    "working_bits",
     "zeros",
 ]
 
@@ -53,6 +54,11 @@ def precision(bits: int) -> Iterator[None]:
     """Compute with this number of bits within the context."""
     with ctx.workprec(bits):
         yield
+
+
+def working_bits() -> int:
+    """Return the number of bits of the context."""
+    return int(ctx.prec)
 
 
 def ball(value: float, radius: float = 0.0) -> Ball:

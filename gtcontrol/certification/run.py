@@ -23,6 +23,7 @@ from .conclusion import Conclusion, Contradiction, conclude, settle
 from .evidence import integrate, integrations
 from .ladder import RUNGS, Rung
 from .rules.integration import claim_of
+from .theory.infinity import remembered
 
 __all__ = ["certify"]
 
@@ -91,7 +92,7 @@ def certify(
     status = Status.SUCCESS
     with Interruption() as interruption:
         try:
-            with interruption.unmasked():
+            with interruption.unmasked(), remembered():
                 _climb(problem, claims, progress)
                 progress(0.85, "integrating")
                 seen.extend(integrations(problem))

@@ -26,6 +26,9 @@ ROOM = 1.0 - 1e-9
 #: Room for the proof of estimated coefficients, relative; columns of a sketch.
 SPARE, SKETCH = 1e-6, 80
 
+#: Mean of the eigenvalues of A, relative to their size, below which A is taken as not Hurwitz.
+BALANCED = 0.01
+
 #: Entries of the wrong sign on a diagonal, relative, that count as rounding.
 ROUNDING = 1e-12
 
@@ -157,7 +160,9 @@ def _nearly(M: Array, margin: float) -> bool:
 
 def _coordinates(p: Parameters) -> Array | None:
     """R such that RAR⁻¹ has a negative definite symmetric part, if A needs it and has one."""
-    if not np.trace(p.A) < 0 or np.linalg.eigvalsh(p.A + p.A.T)[-1] < 0:
+    # A trace that is small against the eigenvalues tells that some of them are positive.
+    typical = float(np.linalg.norm(p.A)) / np.sqrt(p.dim)
+    if not -np.trace(p.A) / p.dim > BALANCED * typical or np.linalg.eigvalsh(p.A + p.A.T)[-1] < 0:
         return None
     try:
         upper, basis = schur(-p.A, output="real")

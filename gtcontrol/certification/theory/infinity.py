@@ -23,17 +23,21 @@ that is r = 0, and λ > 0 makes the covariance grow along it like y' = 2λ y².
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._check import Array
+from ...arithmetic.balls import working_bits
 from ...arithmetic.matrices import BallMatrix, Matrix, block, enclose
 from ...parameters import Parameters
 from .blocks import Frame, HeadBlocks, added, affine, head_blocks, round_down, size_of, total
 
-__all__ = ["Expansion", "Linear", "expand"]
+__all__ = ["Expansion", "Linear", "expand", "remembered"]
 
 #: Rounding up of products and sums of a few floats.
 _UP = 1.0 + 2.0**-40
@@ -109,6 +113,26 @@ class Expansion:
         return 2 * (s * self.pull - self.drift)
 
 
+#: The last expansion, in a context that remembers it: parameters, coordinates, bits, expansion.
+_MEMORY: ContextVar[list[tuple[Parameters, Array, int, Expansion | None]] | None] = ContextVar(
+    "_MEMORY", default=None
+)
+
+
+@contextmanager
+def remembered() -> Iterator[None]:
+    """Context in which an expansion that was just made is not made again.
+
+    A search for cones and the proof of the one it proposes need the same expansion.  The parameters
+    must not be changed in the context, and its end forgets everything.
+    """
+    token = _MEMORY.set([])
+    try:
+        yield
+    finally:
+        _MEMORY.reset(token)
+
+
 def expand(parameters: Parameters, coordinates: Array) -> Expansion | None:
     """Expand the flow near the ray spanned by the first column of the inverse of `coordinates`.
 
@@ -124,6 +148,17 @@ def expand(parameters: Parameters, coordinates: Array) -> Expansion | None:
     Expansion or None
         None if H is not proved to be regular.
     """
+    memory = _MEMORY.get()
+    for known, place, bits, made in memory or ():
+        if known is parameters and bits == working_bits() and np.array_equal(place, coordinates):
+            return made
+    made = _expand(parameters, coordinates)
+    if memory is not None:
+        memory[:] = [(parameters, coordinates.copy(), working_bits(), made)]
+    return made
+
+
+def _expand(parameters: Parameters, coordinates: Array) -> Expansion | None:
     H = enclose(coordinates, quick=True)
     G = H.inverse()
     if G is None:
