@@ -10,7 +10,7 @@ from gtcontrol.certification.components import components
 from hypothesis import given, settings, strategies as st
 
 import gtcontrol as gt
-from gtcontrol.certification.components import components
+from gtcontrol.certification.theory.components import components
 from gtcontrol.certification.rules import RULES
 from gtcontrol.certification.rules.base import Refuted, Scope
 from gtcontrol.certification.search import blockwise, growth
