@@ -25,7 +25,7 @@ __all__ = ["sharpen"]
 LINKS = (3, 1, 1)
 
 #: Rates that are tried for each link: d <= 4, d <= 6, beyond.
-TRIES = (7, 3, 1)
+TRIES = (7, 2, 1)
 
 #: Gain below which a link is the last.
 LEAST_GAIN = 3e-3
