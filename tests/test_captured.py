@@ -218,6 +218,87 @@ def test_congruence_carries_attractor_and_start_along():
     np.testing.assert_allclose(limit(claim), T @ np.diag([10.0, 0.0]) @ T.T, atol=1e-11)
 
 
+# -- limits that attract only covariances of their rank ----------------------------------------
+
+# Full rank leaves these limits: the transversal exponents are positive.
+SADDLE = {"A": [[1, 0.4], [0, 2]], "V": [[1, 0.3], [-0.2, 1.5]], "B": [[-1, 0.5], [-0.5, -1]]}
+SPACE = {
+    "A": [[2.5, 0.2, 0.0], [0.1, 1.5, 0.3], [0.0, 0.2, 0.4]],
+    "V": [[1, 0.3, 0.1], [0.1, 1.2, 0.0], [0.1, 0.2, 0.9]],
+    "B": -np.array([[1, 0.2, 0.1], [0.1, 1.1, 0.2], [0.0, 0.1, 0.8]]),
+}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "L"),
+    [
+        pytest.param(SADDLE, [[0.5], [0.8]], id="rank one in the plane"),
+        pytest.param(SPACE, [[1.0], [0.6], [0.1]], id="rank one in space"),
+        pytest.param(SPACE, [[1.0, 0.0], [0.6, 0.3], [0.1, 0.4]], id="rank two in space"),
+    ],
+)
+def test_limits_of_deficient_rank_attract_their_rank(parameters, L):
+    of = problem(parameters, L)
+    claim = captured(of)
+    assert claim.rule == "captured-rank"
+    rank, S = of.start.rank, limit(claim)
+    assert np.linalg.matrix_rank(S, tol=1e-9) == rank
+    p, law_there = of.parameters, gt.simulate(of.start, of.parameters, 60.0).final
+    np.testing.assert_allclose(law_there.covariance, S, rtol=1e-8, atol=1e-10)
+    # The linearisation on all covariances has an unstable direction, of higher rank.
+    V, B, _ = p.heads[0]
+    M = p.A + V @ S @ B
+    normal = np.linalg.svd(S)[0][:, rank:]
+    assert np.linalg.eigvals(normal.T @ M @ normal).real.max() > 0
+    said = rule(claim.rule).state(of, claim)
+    assert (said.verdict, said.scope) == (Verdict.CONVERGES, Scope.THIS_START)
+
+
+def test_within_the_rank_the_distance_falls_at_the_rate():
+    of = problem(SADDLE, [[0.5], [0.8]])
+    claim = captured(of)
+    n, R, G = claim.numbers, np.linalg.inv(claim.arrays["frame"]), claim.arrays["metric"]
+
+    def distance(t):
+        S = gt.simulate(of.start, of.parameters, t).final.covariance
+        D = R @ S @ R.T - np.diag([1.0, 0.0])
+        return np.linalg.norm(G @ [D[0, 0], 2**0.5 * D[0, 1]])
+
+    end = end_of(claim)
+    first = distance(end)
+    assert first <= n["arrival"] <= n["radius"]
+    for t in (0.2, 1.0, 3.0):
+        assert distance(end + t) <= np.exp(-n["rate"] * t) * first + 2 * n["error"] + 1e-11
+
+
+def test_tampering_with_a_region_of_one_rank_is_refuted():
+    of = problem(SADDLE, [[0.5], [0.8]])
+    claim, made = captured(of), rule("captured-rank")
+    factors = {"rate": 2.0, "radius": 1e-3, "error": 1e-9, "arrival": 0.9, "rank": 2.0}
+    for name, factor in factors.items():
+        for value in (claim.numbers[name] * factor, np.nan, -1.0, np.inf):
+            with pytest.raises(Refuted):
+                made.check(of, replace(claim, numbers={**claim.numbers, name: value}))
+    wide = {**claim.numbers, "radius": 3 * claim.numbers["radius"]}
+    with pytest.raises(Refuted, match="rate"):
+        made.check(of, replace(claim, numbers=wide))
+    for name, value in {
+        "frame": 1.01 * claim.arrays["frame"],
+        "metric": np.ones((2, 2)),
+        "steps": claim.arrays["steps"][:-2],
+    }.items():
+        with pytest.raises(Refuted):
+            made.check(of, replace(claim, arrays={**claim.arrays, name: value}))
+        left = {key: x for key, x in claim.arrays.items() if key != name}
+        with pytest.raises(Refuted):
+            made.check(of, replace(claim, arrays=left))
+    # A little variance in the other direction, and the start goes elsewhere.
+    with pytest.raises(Refuted, match="rank"):
+        made.check(replace(of, start=law([[0.5, 1e-6], [0.8, 0.0]])), claim)
+    with pytest.raises(Refuted):
+        made.check(replace(of, start=None), claim)
+
+
 # -- the proof ---------------------------------------------------------------------------------
 
 

@@ -1,15 +1,18 @@
 """A start of deficient rank, captured by an equilibrium that attracts covariances of its rank.
 
 The flow keeps the rank r.  In coordinates in which the approximate equilibrium is E = diag(I, 0)
-(:mod:`.neighbourhood`), a covariance of rank r with blocks P > 0, W (below P), N has N = W P⁻¹ Wᵀ.
-So z = svec(P - I), √2 W are coordinates of the covariances of rank r near E; D = S - E is z and N.
-With y = G z and the projection Π on the coordinates of z, the flow on them is
+(:mod:`.neighbourhood`), a covariance of rank r with blocks P > 0, W (below P) and N has
+N = W P⁻¹ Wᵀ.  So z = svec(P - I), √2 W are coordinates of the covariances of rank r near E;
+D = S - E consists of z and N.  With y = G z and the projection Π on the coordinates of z,
 
-    y' = g(y) = G Π (f + J D + T(D, D)),    |T(D, D)|' in the direction h:  <= 4 Σ ‖V‖‖B‖ |D| |h|.
+    y' = g(y) = G Π (f + J D + T(D, D)),    |2 T(D, H)| <= 4 Σ ‖V‖‖B‖ |D| |H|.
 
 For |y| <= ρ, ζ = ‖G⁻¹‖ ρ < 1: |z| <= ζ, |W| <= ζ/√2, ‖P⁻¹‖ <= 1/(1 - ζ), hence
 |N| <= ζ²/(2 (1 - ζ)), and N changes with z at most by the factor
 ν = ζ/(1 - ζ) + ζ²/(2 (1 - ζ)²).  So the logarithmic norm of Dg in the ball |y| <= ρ is at most
+For |y| <= ρ, ζ = ‖G⁻¹‖ ρ < 1: |z| <= ζ, |W| <= ζ/√2, ‖P⁻¹‖ <= 1/(1 - ζ), so |N| <= ζ²/(2 (1 - ζ)),
+and N changes with z at most by the factor ν = ζ/(1 - ζ) + ζ²/(2 (1 - ζ)²).  So the logarithmic
+norm of Dg in the ball |y| <= ρ is at most
 
     μ(G J_zz G⁻¹) + ‖G J_zN‖ ‖G⁻¹‖ ν + 4 ‖G‖ ‖G⁻¹‖ Σ ‖V‖‖B‖ (ζ + ζ²/(2 (1 - ζ))) (1 + ν).
 
@@ -102,7 +105,8 @@ class CapturedRank(Rule):
         time = math.nextafter(math.fsum(claim.arrays["steps"].tolist()), math.inf)
         text = (
             "The covariance of this start converges to the equilibrium "
-            f"{describe_limit(problem, claim)} which attracts covariances of this rank near it. "
+            f"{describe_limit(problem, claim).rstrip(',')}, which attracts covariances of this "
+            "rank near it. "
             f"From t = {time:.4g} on it approaches at the rate "
             f"{rounded_down(number(claim, 'rate'))} or more."
         )
