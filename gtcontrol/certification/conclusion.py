@@ -35,6 +35,9 @@ _NEVER = (Verdict.CONVERGES, Verdict.UNBOUNDED, Verdict.BOUNDED)
 #: Verdicts about some starts only.
 _PART = (Verdict.BLOW_UP_DATA_EXIST, Verdict.LOCALLY_STABLE)
 
+#: Scopes, the one that says most first.
+_SCOPES = (Scope.EVERY_START, Scope.THIS_START, Scope.FULL_RANK, Scope.SOME_STARTS)
+
 #: Rules that say more than that a covariance is bounded.
 _TELLING = (AccurateIntegration.name, TurningLimit.name)
 
@@ -166,8 +169,7 @@ def _rank(claim: Claim, s: Statement, problem: CertificationProblem) -> tuple[fl
     else:
         tier, order = (4.0 if claim.proved else 5.0), 0.0
     width = s.upper - s.lower if s.verdict is Verdict.BLOWS_UP else s.bound
-    wide = s.scope is not Scope.EVERY_START
-    return tier, order, float(wide), width if math.isfinite(width) else math.inf
+    return tier, order, _SCOPES.index(s.scope), width if math.isfinite(width) else math.inf
 
 
 def _refuse_contradiction(proved: Sequence[Statement]) -> None:
