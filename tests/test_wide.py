@@ -6,14 +6,13 @@ import time
 
 import numpy as np
 import pytest
-from gtcontrol.certification.components import components
 from hypothesis import given, settings, strategies as st
 
 import gtcontrol as gt
-from gtcontrol.certification.theory.components import components
 from gtcontrol.certification.rules import RULES
 from gtcontrol.certification.rules.base import Refuted, Scope
 from gtcontrol.certification.search import blockwise, growth
+from gtcontrol.certification.theory.components import components
 from gtcontrol.certification.theory.heads import merge_families, merge_heads
 from gtcontrol.problem.definitions import CertificationProblem
 from gtcontrol.results.claims import Claim

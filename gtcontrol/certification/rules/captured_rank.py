@@ -7,9 +7,6 @@ D = S - E consists of z and N.  With y = G z and the projection Π on the coordi
 
     y' = g(y) = G Π (f + J D + T(D, D)),    |2 T(D, H)| <= 4 Σ ‖V‖‖B‖ |D| |H|.
 
-For |y| <= ρ, ζ = ‖G⁻¹‖ ρ < 1: |z| <= ζ, |W| <= ζ/√2, ‖P⁻¹‖ <= 1/(1 - ζ), hence
-|N| <= ζ²/(2 (1 - ζ)), and N changes with z at most by the factor
-ν = ζ/(1 - ζ) + ζ²/(2 (1 - ζ)²).  So the logarithmic norm of Dg in the ball |y| <= ρ is at most
 For |y| <= ρ, ζ = ‖G⁻¹‖ ρ < 1: |z| <= ζ, |W| <= ζ/√2, ‖P⁻¹‖ <= 1/(1 - ζ), so |N| <= ζ²/(2 (1 - ζ)),
 and N changes with z at most by the factor ν = ζ/(1 - ζ) + ζ²/(2 (1 - ζ)²).  So the logarithmic
 norm of Dg in the ball |y| <= ρ is at most
