@@ -35,6 +35,9 @@ __all__ = ["find"]
 #: Newton steps towards the solution of the Riccati equation with noise.
 NEWTON = 4
 
+#: Above this dimension the columns of a start are not looked at one by one: fractions grow long.
+LARGEST_COLUMNS = 12
+
 
 def find(problem: CertificationProblem) -> Iterator[Claim]:
     """Claim limits and growth that exact fractions decide, and the limit with noise."""
@@ -129,7 +132,7 @@ def _growing(problem: CertificationProblem) -> Iterator[Claim]:
             yield Claim("riccati-growth", numbers={"ground": float(ground), "rate": rate})
             if ground:
                 return
-    if problem.start is not None:
+    if problem.start is not None and problem.dim <= LARGEST_COLUMNS:
         factor = exact.start()
         for j, row in enumerate(factor.transpose().tolist()):
             found = column_rate(exact, fractions.column(row))
