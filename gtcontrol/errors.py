@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = [
     "BoundsExcludeEveryPlan",
+    "Contradiction",
     "DesignInfeasible",
     "GtcontrolError",
     "IllPosedProblem",
@@ -114,3 +115,7 @@ class ResultFileInvalid(GtcontrolError):
 
 class OutputFailure(GtcontrolError):
     """An output folder cannot be written."""
+
+
+class Contradiction(RuntimeError):
+    """Two proofs, or a proof and an accurate integration, exclude each other: a defect here."""

@@ -13,11 +13,17 @@ from typer.testing import CliRunner
 
 import gtcontrol as gt
 from gtcontrol.certification import ladder, rules, run
-from gtcontrol.certification.conclusion import Contradiction, conclude, settle
+from gtcontrol.certification.conclusion import conclude, settle
 from gtcontrol.certification.rules import RULES
 from gtcontrol.certification.rules.base import Refuted, Rule, Scope, Statement
 from gtcontrol.cli.app import app
-from gtcontrol.errors import InvalidNumber, InvalidShape, OutOfScale, ResultFileInvalid
+from gtcontrol.errors import (
+    Contradiction,
+    InvalidNumber,
+    InvalidShape,
+    OutOfScale,
+    ResultFileInvalid,
+)
 from gtcontrol.problem.definitions import CertificationProblem
 from gtcontrol.results.certificate import OUTCOMES
 from gtcontrol.results.claims import Claim
@@ -400,6 +406,16 @@ def test_rules_have_uniform_names_and_words_of_their_own():
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in names)
     assert all(3 <= len(w) <= 75 and not w.endswith(".") for w in words)
     assert not any(type(r).__name__.endswith("Rule") for r in every)
+
+
+def test_a_contradiction_is_one_line_on_the_command_line(monkeypatch):
+    wrong = ladder.Rung("wrong", lambda problem: iter([claim(Verdict.BOUNDED)]), lambda *_: True)
+    monkeypatch.setattr(run, "RUNGS", (wrong,))
+    done = gtcontrol("run", "certify-skew")
+    assert done.exit_code == 1
+    assert "a defect of gtcontrol" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not Path("runs").exists()
 
 
 # -- families --------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import Contradiction
 from ..parameters import Parameters
 from ..problem.definitions import CertificationProblem
 from ..results.claims import Claim
@@ -18,7 +19,7 @@ from .rules.integration import AccurateIntegration
 from .rules.turning_limit import TurningLimit
 from .undecided import explain
 
-__all__ = ["Conclusion", "Contradiction", "conclude", "refutation", "settle"]
+__all__ = ["Conclusion", "conclude", "refutation", "settle"]
 
 #: Verdicts that answer the question whole, the best first.
 _WHOLE = (
@@ -40,10 +41,6 @@ _SCOPES = (Scope.EVERY_START, Scope.THIS_START, Scope.FULL_RANK, Scope.SOME_STAR
 
 #: Rules that say more than that a covariance is bounded.
 _TELLING = (AccurateIntegration.name, TurningLimit.name)
-
-
-class Contradiction(RuntimeError):
-    """Two claims that were both proved contradict each other: a defect of gtcontrol."""
 
 
 @dataclass(frozen=True)

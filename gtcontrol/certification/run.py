@@ -11,7 +11,7 @@ import numpy as np
 
 from .._interrupt import Interruption
 from .._threads import single_threaded
-from ..errors import InvalidNumber, InvalidShape, NotFinite, OutOfScale
+from ..errors import Contradiction, InvalidNumber, InvalidShape, NotFinite, OutOfScale
 from ..gaussian import Gaussian
 from ..parameters import Parameters
 from ..problem.definitions import CertificationProblem
@@ -19,7 +19,7 @@ from ..progress import Progress, silent
 from ..results.certificate import Certificate, Integration
 from ..results.claims import Claim
 from ..status import Status, Verdict
-from .conclusion import Conclusion, Contradiction, conclude, settle
+from .conclusion import Conclusion, conclude, settle
 from .evidence import integrate, integrations
 from .ladder import RUNGS, Rung
 from .rules.integration import claim_of

@@ -9,12 +9,12 @@ from os import PathLike
 import numpy as np
 
 from .._threads import single_threaded
-from ..errors import InvalidShape, ResultFileInvalid
+from ..errors import Contradiction, InvalidShape, ResultFileInvalid
 from ..results.certificate import Certificate
 from ..results.claims import Claim
 from ..results.design import Design
 from ..results.storage import load
-from .conclusion import Contradiction, conclude, refutation
+from .conclusion import conclude, refutation
 from .design.proof import reasons as doubts
 from .rules.base import Refuted
 from .rules.integration import AccurateIntegration, claim_of

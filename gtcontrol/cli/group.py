@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from ..errors import GtcontrolError
+from ..errors import Contradiction, GtcontrolError
 from .terminal import Unprintable, complain, unprintable
 
 __all__ = ["ANSWERED", "BAD_INPUT", "UNANSWERED", "OneLineGroup"]
@@ -51,7 +51,7 @@ class OneLineGroup(TyperGroup):
         except _UsageError as error:
             complain(f"{error.format_message()} See `gtcontrol --help`.")
             code = BAD_INPUT
-        except Unprintable as error:
+        except (Unprintable, Contradiction) as error:
             complain(str(error))
             code = UNANSWERED
         except OSError as error:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import gtcontrol as gt
-from gtcontrol.certification.conclusion import Contradiction
+from gtcontrol.errors import Contradiction
 from tests.oracles.families import FAMILIES, draw, law
 
 from .figures import Figure, share, table
