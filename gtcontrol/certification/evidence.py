@@ -105,7 +105,12 @@ def natural_size(parameters: Parameters) -> float:
 
 
 def integrate(
-    parameters: Parameters, start: Gaussian, most: int = MOST_STEPS, *, from_start: bool
+    parameters: Parameters,
+    start: Gaussian,
+    most: int = MOST_STEPS,
+    *,
+    from_start: bool,
+    rtol: float = 1e-11,
 ) -> Integration:
     """Integrate until the covariance blows up, settles, returns, or `most` steps are used up."""
     d = parameters.dim
@@ -116,9 +121,9 @@ def integrate(
     record = _Record(d, from_start)
     span, clock, steps = 4.0 / _speed(still, law), 0.0, 0
     for _ in range(PIECES):
-        if not 0 < span < math.inf:
+        if not 0 < span < math.inf or not law.trace < LARGEST_TRACE:
             break
-        path = simulate(law, still, span, rtol=1e-11, max_steps=most - steps)
+        path = simulate(law, still, span, rtol=rtol, max_steps=most - steps)
         record.add(path, clock)
         steps += path.steps
         if path.status is Status.BLOW_UP:
@@ -152,7 +157,7 @@ def _speed(p: Parameters, law: Gaussian) -> float:
 def _full_rank(law: Gaussian) -> Gaussian:
     """The law without directions whose variance has vanished to rounding."""
     values = law.eigenvalues
-    kept = int(np.count_nonzero(values > 1e-200 + 1e-60 * values[0])) if values.size else 0
+    kept = int(np.count_nonzero(values > 1e-60 * values[0])) if values.size else 0
     return law if kept == law.rank else law.truncate(kept)
 
 

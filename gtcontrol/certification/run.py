@@ -30,8 +30,11 @@ __all__ = ["certify"]
 #: Largest entries must lie between these, so that their products stay in the range of floats.
 SMALLEST, LARGEST = 1e-153, 1e153
 
-#: Relative change of a start by which the sensitivity of its blow-up time is told.
+#: Relative change of a start by which the sensitivity of its blow-up time is told ...
 NEARBY = 1e-9
+
+#: ... and multiple of the spread within which a time is no contradiction.
+WORTH = 10.0
 
 #: How closely, relatively, an integration and a proved enclosure of the blow-up time must agree.
 AGREEMENT = 1e-6
@@ -201,14 +204,26 @@ def _agrees(found: Conclusion, problem: CertificationProblem, time: float) -> bo
 
 
 def _sensitive(found: Conclusion, problem: CertificationProblem, time: float) -> bool:
-    """Whether starts nearby blow up on both sides of what is proved, or not at all."""
+    """Whether rounding decides when the start blows up, and could decide as the proof does.
+
+    The spread over starts nearby and over a looser tolerance tells how much such a time is worth.
+    """
+    start = problem.start or Gaussian([0.0], [[1.0]])
+    size = float(np.max(np.abs(start.factor), initial=0.0))
+    noise = np.random.default_rng(0).standard_normal(start.factor.shape)
+    tries = [
+        (start.factor * (1.0 - NEARBY), 1e-11),
+        (start.factor * (1.0 + NEARBY), 1e-11),
+        (start.factor + NEARBY * size * noise, 1e-11),
+        (start.factor, 1e-8),
+    ]
     times = [time]
-    for change in (-NEARBY, NEARBY):
-        start = problem.start or Gaussian([0.0], [[1.0]])
-        near = Gaussian.trusted(start.mean, start.factor * (1.0 + change))
-        one = integrate(problem.parameters, near, from_start=True)
+    for factor, rtol in tries:
+        near = Gaussian.trusted(start.mean, factor)
+        one = integrate(problem.parameters, near, from_start=True, rtol=rtol)
         times.append(one.time if one.outcome == "blow-up" else math.inf)
-    return min(times) <= found.upper and max(times) >= found.lower
+    room = WORTH * (max(times) - min(times))
+    return min(times) - room <= found.upper and max(times) + room >= found.lower
 
 
 def _check_scale(problem: CertificationProblem) -> None:
