@@ -119,9 +119,11 @@ def integrate(
     )
     law = Gaussian.trusted(np.zeros(d), start.factor)
     record = _Record(d, from_start)
+    if not law.trace < LARGEST_TRACE:
+        return record.close("open", 0.0)
     span, clock, steps = 4.0 / _speed(still, law), 0.0, 0
     for _ in range(PIECES):
-        if not 0 < span < math.inf or not law.trace < LARGEST_TRACE:
+        if not 0 < span < math.inf:
             break
         path = simulate(law, still, span, rtol=rtol, max_steps=most - steps)
         record.add(path, clock)
