@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .results.storage import load as load
     from .results.tokens import TokenCheck as TokenCheck
     from .results.trajectory import Trajectory as Trajectory
+    from .riccati_flow.kalman import KalmanModel as KalmanModel
     from .schedule import Schedule as Schedule
     from .simulation.run import simulate as simulate
     from .status import Status as Status, Verdict as Verdict
@@ -60,6 +61,7 @@ _HOMES = {
     "Gaussian": "gaussian",
     "GaussianPath": "steering.exact.path",
     "GtcontrolError": "errors",
+    "KalmanModel": "riccati_flow.kalman",
     "KineticEnergy": "problem.costs",
     "MinimumTime": "problem.costs",
     "Parameters": "parameters",

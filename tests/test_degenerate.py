@@ -19,7 +19,7 @@ from gtcontrol.certification.ladder import RUNGS
 from gtcontrol.certification.rules import rule
 from gtcontrol.certification.rules.base import Refuted
 from gtcontrol.problem.definitions import CertificationProblem
-from gtcontrol.riccati import covariance_at
+from gtcontrol.riccati_flow import covariance_at
 from gtcontrol.status import Verdict
 
 J = np.array([[0.0, -1.0], [1.0, 0.0]])

@@ -10,9 +10,9 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from gtcontrol.errors import GtcontrolError, InvalidNumber
-from gtcontrol.riccati import CrossingStatus, blow_up, factor_at, transition
-from gtcontrol.riccati.evidence import Evidence, holds_before, holds_for_ever, holds_until
-from gtcontrol.riccati.system import System
+from gtcontrol.riccati_flow import CrossingStatus, blow_up, factor_at, transition
+from gtcontrol.riccati_flow.evidence import Evidence, holds_before, holds_for_ever, holds_until
+from gtcontrol.riccati_flow.system import System
 
 from .strategies import factor as make_factor, generators, invertible, orthogonal
 

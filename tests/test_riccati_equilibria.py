@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 from scipy.integrate import solve_ivp
 
 from gtcontrol.errors import GtcontrolError, InvalidMethod
-from gtcontrol.riccati import AttractorKind, attractor, equilibria
-from gtcontrol.riccati.lyapunov import LyapunovStatus, lasting_bound, solve
+from gtcontrol.riccati_flow import AttractorKind, attractor, equilibria
+from gtcontrol.riccati_flow.lyapunov import LyapunovStatus, lasting_bound, solve
 
 from .strategies import factor as make_factor, generators, invertible
 

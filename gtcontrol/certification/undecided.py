@@ -8,7 +8,7 @@ import numpy as np
 
 from ..problem.definitions import CertificationProblem
 from ..results.claims import Claim
-from ..riccati.terms import scalar_values
+from ..riccati_flow.terms import scalar_values
 from .bracket.plan import LARGEST_DIM
 from .rules.neighbourhood import MOST_DIMENSIONS
 from .search.quadratic_lmi import LARGEST_INTERACTIVE

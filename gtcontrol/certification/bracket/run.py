@@ -16,11 +16,11 @@ from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...progress import Progress, silent
 from ...results.blow_up import BlowUp, BlowUpStatus
-from ...riccati.crossing import locate
-from ...riccati.noise import locate_with_noise
-from ...riccati.status import CrossingStatus
-from ...riccati.system import System
-from ...riccati.terms import scalar_values
+from ...riccati_flow.crossing import locate
+from ...riccati_flow.noise import locate_with_noise
+from ...riccati_flow.status import CrossingStatus
+from ...riccati_flow.system import System
+from ...riccati_flow.terms import scalar_values
 from ...status import Verdict
 from ..conclusion import settle
 from ..rules import rule

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._check import Array
-from ...riccati.bernoulli import attractor
-from ...riccati.equilibria import equilibria
+from ...riccati_flow.bernoulli import attractor
+from ...riccati_flow.equilibria import equilibria
 
 __all__ = ["MOST_SUBSPACES", "bernoulli"]
 

@@ -13,7 +13,7 @@ from ...arithmetic.invariance import Motion
 from ...arithmetic.spectra import LARGEST_ORDER
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ...riccati.system import System
+from ...riccati_flow.system import System
 from .base import Refuted, number
 from .scalar_value import noise_of, start_of, system_of
 

@@ -18,7 +18,7 @@ import numpy as np
 from ...arithmetic import balls
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ...riccati.evidence import strict_bound
+from ...riccati_flow.evidence import strict_bound
 from ...status import Verdict
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .scalar_value import system_of, without_noise

@@ -38,7 +38,7 @@ from ...arithmetic.definiteness import definite, enclosure
 from ...arithmetic.norms import size_bound
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ...riccati.system import System
+from ...riccati_flow.system import System
 from ...status import Verdict
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .scalar_value import start_of, system_of, without_noise

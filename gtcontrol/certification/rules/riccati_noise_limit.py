@@ -31,7 +31,7 @@ from ...arithmetic.norms import size_bound
 from ...arithmetic.spectra import sides
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ...riccati.system import System
+from ...riccati_flow.system import System
 from ...status import Verdict
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .motions import Exact

@@ -26,7 +26,7 @@ from ...arithmetic import balls, spectra
 from ...arithmetic.definiteness import definite
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ...riccati.system import System
+from ...riccati_flow.system import System
 from ...status import Verdict
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .scalar_value import system_of, without_noise

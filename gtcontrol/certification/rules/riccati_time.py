@@ -1,7 +1,7 @@
 """V = v I, one start: when the covariance blows up, or that it never does.
 
-S(t) = Φ L (I - C(t))⁻¹ Lᵀ Φᵀ up to the first time at which λ_max C = 1 (see ``gtcontrol.riccati``,
-which holds the proofs).  Evaluating the formula behind that time may give a positive definite
+S(t) = Φ L (I - C(t))⁻¹ Lᵀ Φᵀ up to the first time at which λ_max C = 1 (see
+``gtcontrol.riccati_flow``, which holds the proofs).  Evaluating the formula behind that time may give a positive definite
 matrix again; here the whole interval is covered, by bounds on the curvature of C.
 
 What stays bounded.  P > 0 with Aᵀ P + P A + K <= 0 makes {S <= P⁻¹} invariant, and I - C >= Yᵀ P Y
@@ -16,8 +16,8 @@ from typing import ClassVar
 
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ...riccati.evidence import Evidence, Reason, holds_for_ever, holds_until, strictly_bounded
-from ...riccati.noise import noisy_for_ever, noisy_until
+from ...riccati_flow.evidence import Evidence, Reason, holds_for_ever, holds_until, strictly_bounded
+from ...riccati_flow.noise import noisy_for_ever, noisy_until
 from ...status import Verdict
 from .base import Refuted, Rule, Scope, Statement, matrix, number
 from .scalar_value import exponents_of, noise_of, start_of, steps_of, system_of, without_noise

@@ -8,8 +8,8 @@ from ..._check import Array
 from ...gaussian import Gaussian
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ...riccati.system import System
-from ...riccati.terms import scalar_values
+from ...riccati_flow.system import System
+from ...riccati_flow.terms import scalar_values
 from .base import Refuted, matrix
 
 __all__ = ["exponents_of", "noise_of", "start_of", "steps_of", "system_of", "without_noise"]

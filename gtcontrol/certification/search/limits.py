@@ -16,9 +16,9 @@ from ...field import generator
 from ...gaussian import Gaussian
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ...riccati.spectrum import spread
-from ...riccati.system import LARGEST_BALLS, System
-from ...riccati.terms import scalar_values
+from ...riccati_flow.spectrum import spread
+from ...riccati_flow.system import LARGEST_BALLS, System
+from ...riccati_flow.terms import scalar_values
 from ..rules.base import Refuted
 from ..rules.invariant_start import invariant_limit
 from ..rules.linear_flow import LINEAR_OUTCOMES, exact_limit, linear_rate, motions_of

@@ -12,15 +12,15 @@ from ..._check import Array
 from ...arithmetic import balls
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
-from ...riccati.bernoulli import undetected
-from ...riccati.crossing import locate
-from ...riccati.evidence import Reason
-from ...riccati.lyapunov import lasting_bound
-from ...riccati.noise import locate_with_noise
-from ...riccati.spectrum import GAP, Spectrum, spectrum_of, split, spread
-from ...riccati.status import Crossing, CrossingStatus
-from ...riccati.system import LARGEST_BALLS, System
-from ...riccati.terms import scalar_values
+from ...riccati_flow.bernoulli import undetected
+from ...riccati_flow.crossing import locate
+from ...riccati_flow.evidence import Reason
+from ...riccati_flow.lyapunov import lasting_bound
+from ...riccati_flow.noise import locate_with_noise
+from ...riccati_flow.spectrum import GAP, Spectrum, spectrum_of, split, spread
+from ...riccati_flow.status import Crossing, CrossingStatus
+from ...riccati_flow.system import LARGEST_BALLS, System
+from ...riccati_flow.terms import scalar_values
 from ..rules.base import Refuted
 from ..rules.riccati_limit import proved_error
 from ..rules.riccati_time import REASONS
