@@ -20,13 +20,13 @@ def array(name: str, value: ArrayLike, ndim: int | tuple[int, ...]) -> Array:
     """Return `value` as a new read-only float64 array, checked to be real and finite."""
     try:
         raw = np.asarray(value)
-        if raw.dtype.kind not in "biuf":
-            raise TypeError
-        result = np.array(raw, dtype=np.float64)
     except (TypeError, ValueError):
+        raise InvalidShape(f"`{name}` must be a rectangular array: its rows differ.") from None
+    if raw.dtype.kind not in "biuf":
         raise InvalidShape(
-            f"`{name}` must be a rectangular array of real numbers, not {_kind(value)}."
-        ) from None
+            f"`{name}` must be a rectangular array of real numbers, not {_entries(value, raw)}."
+        )
+    result = np.array(raw, dtype=np.float64)
     allowed = (ndim,) if isinstance(ndim, int) else ndim
     if result.ndim not in allowed:
         wanted = " or ".join(str(n) for n in allowed)
@@ -97,6 +97,17 @@ def integer(name: str, value: object, *, low: int) -> int:
     if value < low:
         raise InvalidNumber(f"`{name}` must be at least {low}; it is {int(value)}.")
     return int(value)
+
+
+def _entries(value: Any, raw: NDArray[Any]) -> str:
+    """What an array that is refused holds, in words."""
+    if raw.ndim == 0:
+        return _kind(value)
+    if raw.dtype.kind == "c":
+        return "of complex ones"
+    entries = np.asarray(value, dtype=object).ravel().tolist()
+    odd = [x for x in entries if not isinstance(x, int | float)]
+    return f"with the entry {_kind(odd[0])}" if odd else f"of type {raw.dtype}"
 
 
 def _kind(value: Any) -> str:

@@ -50,6 +50,10 @@ class TestShapes:
             ({"A": np.ones((1, 1, 1))}, InvalidShape, "`A`"),
             ({"noise": [[1.0, 1.0], [0.0, 1.0]]}, NotSymmetric, "`noise`"),
             ({"noise": [[1.0, 0.0], [0.0, -1.0]]}, IndefiniteCovariance, "is -1."),
+            ({"A": [[1.0, "a"], [0.0, 1.0]]}, InvalidShape, "with the entry str 'a'"),
+            ({"A": [[1j]]}, InvalidShape, "not of complex ones"),
+            ({"A": [[1.0, 2.0], [3.0]]}, InvalidShape, "its rows differ"),
+            ({"A": np.array([[10**400]], dtype=object)}, InvalidShape, "of type object"),
             ({"A": "x"}, InvalidShape, "real numbers"),
         ],
     )

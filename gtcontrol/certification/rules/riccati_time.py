@@ -1,8 +1,9 @@
 """V = v I, one start: when the covariance blows up, or that it never does.
 
 S(t) = Φ L (I - C(t))⁻¹ Lᵀ Φᵀ up to the first time at which λ_max C = 1 (see
-``gtcontrol.riccati_flow``, which holds the proofs).  Evaluating the formula behind that time may give a positive definite
-matrix again; here the whole interval is covered, by bounds on the curvature of C.
+``gtcontrol.riccati_flow``, which holds the proofs).  Evaluating the formula behind that time may
+give a positive definite matrix again; here the whole interval is covered, by bounds on the
+curvature of C.
 
 What stays bounded.  P > 0 with Aᵀ P + P A + K <= 0 makes {S <= P⁻¹} invariant, and I - C >= Yᵀ P Y
 puts S into it.  If I - C >= δ I for ever and A is Hurwitz, S <= Y Yᵀ/δ tends to 0; a Hurwitz A
