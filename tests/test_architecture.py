@@ -26,7 +26,7 @@ LEVELS = (
     ("errors", "status", "progress", "_interrupt", "_threads"),
     ("_check",),
     ("gaussian", "parameters", "schedule"),
-    ("field", "arithmetic", "riccati_flow", "riccati_equations"),
+    ("field", "attention", "arithmetic", "riccati_flow", "riccati_equations"),
     ("problem",),
     ("results",),
     ("simulation",),

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import gtcontrol as gt
+from gtcontrol.attention import velocity
 from gtcontrol.errors import (
     IndefiniteCovariance,
     InvalidNumber,
@@ -14,7 +15,6 @@ from gtcontrol.errors import (
 )
 from gtcontrol.field import generator, rates
 from gtcontrol.parameters import check_finite
-from gtcontrol.validation.attention import velocity
 from tests.oracles import tilting
 from tests.strategies import gaussians, generators, orthogonal, parameters
 

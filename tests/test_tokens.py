@@ -9,6 +9,7 @@ import scipy.special
 from hypothesis import given, strategies as st
 
 import gtcontrol as gt
+from gtcontrol.attention import softmax_average, velocity
 from gtcontrol.errors import (
     IncompatibleSchedule,
     InvalidMethod,
@@ -22,7 +23,6 @@ from gtcontrol.problem.definitions import SteeringProblem
 from gtcontrol.results.steering import Steering
 from gtcontrol.results.tokens import SAMPLING_BAND
 from gtcontrol.status import Status
-from gtcontrol.validation.attention import softmax_average, velocity
 from gtcontrol.validation.tokens import largest_logit_variance
 from tests.oracles import particles
 from tests.strategies import generators, orthogonal

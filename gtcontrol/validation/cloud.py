@@ -10,12 +10,12 @@ import numpy as np
 from scipy.integrate import RK45
 
 from .._check import Array
+from ..attention import velocity
 from ..errors import InvalidMethod
 from ..parameters import Parameters, check_finite
 from ..progress import Progress
 from ..schedule import Piece, Schedule
 from ..status import Status
-from .attention import velocity
 
 __all__ = ["Cloud", "Snapshot", "flow", "layers"]
 

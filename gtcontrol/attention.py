@@ -2,52 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .._check import Array
-from ..parameters import Head, Parameters
+from ._check import Array
+from .parameters import Head, Parameters
 
-__all__ = ["softmax_average", "velocity"]
+__all__ = ["Average", "softmax_average", "velocity"]
+
+#: ``average(queries, keys)``: the average of the keys under softmax weights, for each query.
+Average = Callable[[Array, Array], Array]
 
 #: Queries that are treated together.
 ROWS = 32
 
 #: Keys that are treated together; blocks of scores then stay in the processor's cache.
 COLUMNS = 1024
-
-
-def velocity(p: Parameters, tokens: Array) -> Array:
-    """Velocity of every token under feed-forward and softmax attention.
-
-        x' = A x + b + Σ_h V_h Σ_j w_hj(x) y_j,   w_hj(x) ∝ exp⟨B_h x + β_h, y_j⟩,
-
-    with the sum over all tokens y_j, the token itself included.
-
-    Parameters
-    ----------
-    p : Parameters
-        Of dimension k.
-    tokens : (N, k) array
-
-    Returns
-    -------
-    (N, k) array
-    """
-    moved = tokens @ p.A.T + p.b
-    for head in p.heads:
-        if np.any(head[0]):
-            moved += _attend(head, tokens) @ head[0].T
-    return np.asarray(moved)
-
-
-def _attend(head: Head, tokens: Array) -> Array:
-    _, B, beta = head
-    if not np.any(B) and beta is None:  # all scores are equal
-        return np.asarray(tokens.mean(axis=0, keepdims=True))
-    scores = tokens @ B.T
-    return softmax_average(scores if beta is None else scores + beta, tokens)
 
 
 def softmax_average(queries: Array, keys: Array) -> Array:
@@ -78,6 +49,40 @@ def softmax_average(queries: Array, keys: Array) -> Array:
         averages[i : i + ROWS] = _rows(queries[i : i + ROWS], blocks)
     averages += centre
     return averages
+
+
+def velocity(p: Parameters, tokens: Array, average: Average = softmax_average) -> Array:
+    """Velocity of every token under feed-forward and softmax attention.
+
+        x' = A x + b + Σ_h V_h Σ_j w_hj(x) y_j,   w_hj(x) ∝ exp⟨B_h x + β_h, y_j⟩,
+
+    with the sum over all tokens y_j, the token itself included.
+
+    Parameters
+    ----------
+    p : Parameters
+        Of dimension k.
+    tokens : (N, k) array
+    average : callable, optional
+        Another way to compute :func:`softmax_average`.
+
+    Returns
+    -------
+    (N, k) array
+    """
+    moved = tokens @ p.A.T + p.b
+    for head in p.heads:
+        if np.any(head[0]):
+            moved += _attend(head, tokens, average) @ head[0].T
+    return np.asarray(moved)
+
+
+def _attend(head: Head, tokens: Array, average: Average) -> Array:
+    _, B, beta = head
+    if not np.any(B) and beta is None:  # all scores are equal
+        return np.asarray(tokens.mean(axis=0, keepdims=True))
+    scores = tokens @ B.T
+    return average(scores if beta is None else scores + beta, tokens)
 
 
 def _rows(queries: Array, blocks: Sequence[tuple[Array, Array]]) -> Array:
