@@ -361,6 +361,22 @@ def test_verify_rejects_in_one_line():
     assert not done.stdout
 
 
+def test_verify_prints_json():
+    gt.certify(SMALL, UNIT).save("saved")
+    done = gtcontrol("verify", "saved", "--json")
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    assert found["verdict"] == "BLOWS_UP"
+    assert (found["valid"], found["proved"], found["reasons"]) == (True, True, [])
+    path = Path("saved/result.json")
+    path.write_text(path.read_text().replace("blows up", "explodes"))
+    done = gtcontrol("verify", "saved", "--json")
+    assert done.exit_code == 2
+    reasons = json.loads(done.stdout)["reasons"]
+    assert reasons[0].startswith("`statement` reads 'explodes")
+    assert reasons[0].count("where the claims prove 'blows up") == 1
+
+
 def test_verify_wants_a_certificate():
     gt.simulate(UNIT, SMALL, 0.1).save("saved")
     done = gtcontrol("verify", "saved")

@@ -21,6 +21,9 @@ from .rules.integration import AccurateIntegration, claim_of
 
 __all__ = ["Verification", "verify"]
 
+#: Characters of a text that are shown where it differs.
+EXCERPT = 60
+
 
 @dataclass(frozen=True)
 class Verification:
@@ -106,11 +109,20 @@ def _reasons(result: Certificate) -> Iterator[str]:
     for name in ("verdict", "proved", "statement", "lower", "upper", "bound"):
         said, follows = getattr(result, name), getattr(found, name)
         if said != follows:
-            yield f"`{name}` is {_shown(said)}, but the claims prove {_shown(follows)}"
+            yield _difference(name, said, follows)
 
 
-def _shown(value: object) -> str:
-    return str(getattr(value, "name", value))
+def _difference(name: str, said: object, follows: object) -> str:
+    """How a part of a certificate differs from what its claims prove; of texts, from where on."""
+    if not (isinstance(said, str) and isinstance(follows, str)):
+        shown = [str(getattr(value, "name", value)) for value in (said, follows)]
+        return f"`{name}` is {shown[0]}, but the claims prove {shown[1]}"
+    pairs = zip(f"{said}\0", f"{follows}\0", strict=False)
+    shared = next((i for i, (a, b) in enumerate(pairs) if a != b), 0)
+    # From the beginning of the word in which they part.
+    begin = said.rfind(" ", 0, shared) + 1
+    parts = [repr(text[begin : begin + EXCERPT]) for text in (said, follows)]
+    return f"`{name}` reads {parts[0]} where the claims prove {parts[1]}"
 
 
 def _same(evidence: Sequence[Claim], made: Claim | None) -> bool:

@@ -156,6 +156,9 @@ def verify(
             show_default=False,
         ),
     ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what was found as JSON, and nothing else.")
+    ] = False,
 ) -> None:
     """Check a saved certificate again in exact arithmetic, without any solver.
 
@@ -163,7 +166,7 @@ def verify(
     """
     from .checking import verify_saved
 
-    raise typer.Exit(verify_saved(certificate))
+    raise typer.Exit(verify_saved(certificate, as_json=as_json))
 
 
 @app.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 from ..errors import ResultFileInvalid
@@ -11,8 +13,15 @@ from .terminal import complain, say
 __all__ = ["verify_saved"]
 
 
-def verify_saved(path: Path) -> int:
+def verify_saved(path: Path, *, as_json: bool = False) -> int:
     """Check the certificate in a folder, say what was found, and return the exit code.
+
+    Parameters
+    ----------
+    path : Path
+        The folder, or its ``result.json``.
+    as_json : bool
+        Print what was found as JSON, and nothing else; a rejection is said as well.
 
     Raises
     ------
@@ -31,12 +40,16 @@ def verify_saved(path: Path) -> int:
             f"the saved result in {folder} is a {certificate.kind}, not a certificate."
         )
     found = verify(certificate)
+    name = certificate.verdict.name if isinstance(certificate, Certificate) else "ATTRACTING"
+    if as_json:
+        say(json.dumps({"verdict": name, **asdict(found)}, indent=2))
     if not found:
         more = f" ({len(found.reasons) - 1} more)" if len(found.reasons) > 1 else ""
         raise ResultFileInvalid(
             f"the certificate in {folder} is rejected: {found.reasons[0]}{more}."
         )
-    name = certificate.verdict.name if isinstance(certificate, Certificate) else "ATTRACTING"
+    if as_json:
+        return ANSWERED if found.proved else UNANSWERED
     claims = f"{found.checked} claim{'' if found.checked == 1 else 's'}"
     if found.proved:
         say(f"{name}, proved: {certificate.statement}")
