@@ -278,7 +278,7 @@ def test_a_statement_that_was_changed_is_rejected():
     def change(values):
         values["statement"] = "All is well."
 
-    assert "`statement` is All is well." in rewritten(change)
+    assert "`statement` reads 'All is well.' where the claims prove" in rewritten(change)
 
 
 def test_evidence_that_is_called_proof_is_rejected():
@@ -288,6 +288,23 @@ def test_evidence_that_is_called_proof_is_rejected():
             one["proved"] = True
 
     assert "an integration in floating point is evidence, not proof" in rewritten(change)
+
+
+def test_an_array_of_another_shape_is_rejected():
+    p = gt.Parameters(A=-np.eye(2), V=np.eye(2), B=np.eye(2))
+    gt.certify(p).save("saved")
+    with np.load("saved/result.npz") as stored:
+        arrays = dict(stored)
+    names = [key for key, value in arrays.items() if key.startswith("claims.") and value.ndim == 2]
+    assert any(key.endswith("gramian") for key in names)
+    for name in names:
+        np.savez("saved/result.npz", **{**arrays, name: arrays[name].ravel()[:-1]})
+        found = gt.verify("saved")
+        assert not found
+        assert not found.proved
+        done = gtcontrol("report", "saved")
+        assert done.exit_code in (0, 2)
+        assert "Traceback" not in done.output
 
 
 def test_an_unknown_rule_is_rejected():

@@ -13,7 +13,7 @@ from ..parameters import Parameters
 from ..problem.definitions import CertificationProblem
 from ..results.claims import Claim
 from ..status import Verdict
-from .rules import rule
+from .rules import rule, statement as said_by
 from .rules.base import Refuted, Scope, Statement
 from .rules.integration import AccurateIntegration
 from .rules.turning_limit import TurningLimit
@@ -88,7 +88,7 @@ def conclude(problem: CertificationProblem, claims: Sequence[Claim]) -> Conclusi
     Contradiction
         If two proved claims exclude each other.
     """
-    everything = [(claim, rule(claim.rule).state(problem, claim)) for claim in claims]
+    everything = [(claim, said_by(problem, claim)) for claim in claims]
     everything.sort(key=lambda pair: _rank(pair[0], pair[1], problem))
     # A claim that its own rule refutes is no evidence: integrations alone are.
     said = [

@@ -6,7 +6,12 @@ checked from its file alone.  To add a rule, write such a module and name it in 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ...errors import ResultFileInvalid
+from ...problem.definitions import CertificationProblem
+from ...results.claims import Claim
 from . import (
     blow_up_bracket,
     blow_up_lower,
@@ -43,9 +48,12 @@ from . import (
     uniform_drift,
     unstable_equilibrium,
 )
-from .base import Rule
+from .base import Refuted, Rule, Statement
 
-__all__ = ["RULES", "rule"]
+__all__ = ["RULES", "reading", "rule", "statement"]
+
+#: What damaged data raise: a key, a shape or a number that is not there.
+_DAMAGED = (Refuted, LookupError, TypeError, ValueError, ArithmeticError)
 
 _ALL: tuple[Rule, ...] = (
     # V = v I
@@ -110,3 +118,36 @@ def rule(name: str) -> Rule:
     if name not in RULES:
         raise ResultFileInvalid(f"the certificate names an unknown rule {name!r:.60}.")
     return RULES[name]
+
+
+@contextmanager
+def reading(claim: Claim) -> Iterator[None]:
+    """Read the data of a claim, which may have come from a file and never been proved.
+
+    Raises
+    ------
+    ResultFileInvalid
+        If they are so damaged that they cannot be put into words or pictures.
+    """
+    try:
+        yield
+    except ResultFileInvalid:
+        raise
+    except _DAMAGED as error:
+        what = str(error) or type(error).__name__
+        raise ResultFileInvalid(
+            f"the data of the claim {claim.rule!r} are damaged ({what})."
+        ) from None
+
+
+def statement(problem: CertificationProblem, claim: Claim) -> Statement:
+    """What a claim says, which may have been read from a file and never been proved.
+
+    Raises
+    ------
+    ResultFileInvalid
+        If its data are damaged.
+    """
+    theorem = rule(claim.rule)
+    with reading(claim):
+        return theorem.state(problem, claim)

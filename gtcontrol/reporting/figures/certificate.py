@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ..._check import Array
+from ...certification.rules import reading
 from ...certification.theory.envelope import envelope as compared, levels
 from ...results.certificate import Certificate, Integration
 from ...results.claims import Claim
@@ -78,7 +79,8 @@ def _level(ax: Axes, result: Certificate, claim: Claim, shown: list[Indices]) ->
     start = result.problem.start
     values = []
     for i, (one, kept) in enumerate(_pairs(result, shown)):
-        y = levels(claim, one.covariances[kept])
+        with reading(claim):
+            y = levels(claim, one.covariances[kept])
         values.append(y)
         label = "y along the integration" if i == 0 else None
         ax.plot(one.times[kept], y, color=_colour(i), label=label)
@@ -86,7 +88,8 @@ def _level(ax: Axes, result: Certificate, claim: Claim, shown: list[Indices]) ->
     times = np.linspace(0.0, last, 400)[1:]
     top = 4.0 * max(float(y.max()) for y in values)
     below = claim.rule == "blow-up-upper"
-    bound = compared(claim, start, times)
+    with reading(claim):
+        bound = compared(claim, start, times)
     bound = np.where(np.isfinite(bound) & (bound <= top), bound, np.nan)
     name = "bound from the start" if start is not None else "bound from every start"
     side = "below" if below else "above"
@@ -197,8 +200,9 @@ def _attractors(result: Certificate) -> list[Array]:
     found = {}
     for claim in result.claims:
         if claim.proved and "frame" in claim.arrays and "reach" in claim.numbers:
-            L = claim.arrays["frame"][:, : int(claim.numbers["rank"])]
-            found[claim.arrays["frame"].tobytes()] = _place(L @ L.T)
+            with reading(claim):
+                L = claim.arrays["frame"][:, : int(claim.numbers["rank"])]
+                found[claim.arrays["frame"].tobytes()] = _place(L @ L.T)
     return list(found.values())
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ...certification.rules import rule
+from ...certification.rules import rule, statement
 from ...parameters import Parameters
 from ...results.certificate import Certificate, Integration
 from ...results.claims import Claim
@@ -175,7 +175,7 @@ def _claims(result: Certificate) -> Table:
 
 def _row(result: Certificate, claim: Claim) -> tuple[str, ...]:
     theorem = rule(claim.rule)
-    said = theorem.state(result.problem, claim)
+    said = statement(result.problem, claim)
     text = said.text
     if not claim.proved and claim.note:
         text += f" (Not proved: {claim.note}.)"
