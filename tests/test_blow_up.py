@@ -356,3 +356,23 @@ class TestNeverAHang:
         assert path.status is Status.OVERFLOW
         assert path.times.size <= 2
         assert not path.answered
+
+
+def test_a_near_tangency_proves_nothing_about_a_blow_up():
+    """Here λ_max(G(t)) = (1 - 1e-13) |sin t| < 1, so that there is no blow-up."""
+    p = gt.Parameters(
+        A=[[0.0, 1.0], [-1.0, 0.0]], V=np.eye(2), B=np.diag([0.5, -0.5]) * (1 - 1e-13)
+    )
+    found = gt.blow_up(p, gt.Gaussian([0.0, 0.0], np.eye(2)))
+    assert found.status.name in ("MARGINAL", "NEVER")
+    assert found.upper == np.inf
+    assert found.lower > 1.57
+
+
+def test_the_estimate_of_a_wide_bracket_is_what_integration_saw():
+    """The second coordinate alone: x' = 2 x + 4 x², x(0) = 1e-14, T* = log(1 + 1/(2 x(0)))/2."""
+    p = gt.Parameters(A=np.diag([-1.0, 1.0]), V=np.diag([1.0, 2.0]), B=np.eye(2))
+    start = gt.Gaussian([0.0, 0.0], [[0.5, 0.0], [0.0, 1e-7]])
+    time = np.log1p(0.5e14) / 2
+    assert gt.blow_up(p, start).estimate == pytest.approx(time, rel=1e-8)
+    assert gt.certify(p, start).blow_up_time == pytest.approx(time, rel=1e-8)

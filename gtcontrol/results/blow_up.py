@@ -30,7 +30,8 @@ class BlowUp:
         is proved, inf and inf when there provably is no blow-up.
     estimate : float
         Middle of the bounds if they are proved and narrow, else what integration in double
-        precision gave; inf if there is no blow-up, or none was seen.
+        precision gave; inf if there is no blow-up, or none was seen.  If the status is MARGINAL,
+        the time at which the covariance comes closest to blowing up.
     proved : bool
         Whether the status is proved.
     reason : str

@@ -22,6 +22,9 @@ __all__ = ["OUTCOMES", "Certificate", "Integration"]
 #: How an integration can end.
 OUTCOMES = ("blow-up", "limit", "cycle", "growth", "unsettled", "open")
 
+#: Relative width below which the middle of an enclosure is better than an integration in floats.
+NARROW = 1e-10
+
 
 @dataclass(frozen=True, eq=False)
 class Integration:
@@ -104,14 +107,19 @@ class Certificate(Result):
 
     @property
     def blow_up_time(self) -> float:
-        """Blow-up time of the start: the middle of the proved enclosure, or what integration says.
+        """Blow-up time of the start: what integration says, within the proved enclosure.
 
-        It is inf where there is no blow-up, or none is known.
+        Of a narrow enclosure, and where no integration saw the blow-up, it is the middle.  It is
+        inf where there is no blow-up, or none is known.
         """
-        if math.isfinite(self.upper) and self.lower > 0:
-            return 0.5 * self.lower + 0.5 * self.upper
         seen = [s.time for s in self.integrations if s.from_start and s.outcome == "blow-up"]
-        return seen[0] if seen and len(self.problem.vertices) == 1 else math.inf
+        known = bool(seen) and len(self.problem.vertices) == 1
+        if math.isfinite(self.upper) and self.lower > 0:
+            wide = self.upper - self.lower > NARROW * self.upper
+            if known and wide:
+                return min(max(seen[0], self.lower), self.upper)
+            return 0.5 * self.lower + 0.5 * self.upper
+        return seen[0] if known else math.inf
 
     @property
     def label(self) -> str:

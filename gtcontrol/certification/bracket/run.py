@@ -123,7 +123,7 @@ def blow_up(
     progress(0.1, "integrating")
     seen = estimate_blow_up(inner, factor, horizon)
     if seen.time == math.inf:
-        known = _theorem(inner, factor, never=True)
+        known = _theorem(inner, factor, math.inf)
         reason = f"integration in double precision saw no blow-up up to t = {seen.reached:.6g}"
         return known or BlowUp(
             BlowUpStatus.UNDECIDED, lower, math.inf, math.inf, proved=False, reason=reason
@@ -134,7 +134,7 @@ def blow_up(
             reason = "a proof was not asked for"
         return BlowUp(BlowUpStatus.BLOWS_UP, lower, math.inf, seen.time, False, reason)
     found = _bracket(inner, factor, seen, lower, progress)
-    return found if found.proved else _theorem(inner, factor, never=False) or found
+    return found if found.proved else _theorem(inner, factor, seen.time) or found
 
 
 def _bracket(
@@ -171,18 +171,21 @@ def _closed_form(parameters: Parameters, factor: Array) -> BlowUp | None:
         crossing = locate(system, factor)
     else:
         crossing = locate_with_noise(system, factor, noise)
+    # A tangency proves that there is no blow-up before it, and nothing about a blow-up.
+    touches = crossing.status is CrossingStatus.TANGENT
     return BlowUp(
         _STATUS[crossing.status],
         crossing.lower,
-        crossing.upper,
+        math.inf if touches else crossing.upper,
         crossing.estimate,
         crossing.proved and crossing.status is not CrossingStatus.NOT_BEFORE,
         "closed form of the covariance, as every V is a multiple of the identity",
     )
 
 
-def _theorem(parameters: Parameters, factor: Array, *, never: bool) -> BlowUp | None:
-    """What the tests of order d prove: that there is no blow-up, or bounds on its time."""
+def _theorem(parameters: Parameters, factor: Array, seen: float) -> BlowUp | None:
+    """What the tests of order d prove of a blow-up seen at a time, or that there is none (inf)."""
+    never = seen == math.inf
     law = Gaussian.trusted(np.zeros(parameters.dim), factor)
     problem = CertificationProblem((parameters,), law)
     for claim in regimes.find(problem):
@@ -194,8 +197,8 @@ def _theorem(parameters: Parameters, factor: Array, *, never: bool) -> BlowUp | 
             top = math.inf
             return BlowUp(BlowUpStatus.NEVER, top, top, top, proved=True, reason=said.text)
         if said.upper < math.inf and settle(problem, claim).proved:
-            middle = 0.5 * said.lower + 0.5 * said.upper
-            return BlowUp(BlowUpStatus.BLOWS_UP, said.lower, said.upper, middle, True, said.text)
+            time = min(max(seen, said.lower), said.upper)
+            return BlowUp(BlowUpStatus.BLOWS_UP, said.lower, said.upper, time, True, said.text)
     return None
 
 
