@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["Status", "Verdict"]
+__all__ = ["Definiteness", "RiccatiStatus", "Status", "Verdict"]
 
 
 class Status(Enum):
@@ -82,3 +82,38 @@ class Verdict(Enum):
     def answered(self) -> bool:
         """Whether the question was answered (exit code 0 of the command line)."""
         return self is not Verdict.UNDECIDED
+
+
+class RiccatiStatus(Enum):
+    """What is known of the stabilising solution of a Riccati equation.
+
+    The value of each member is the sentence that a user reads; the solution's own reason names
+    the mode and the direction that break it.
+    """
+
+    SUCCESS = "The stabilising solution was found and checked."
+    MARGINAL = (
+        "There is no stabilising solution, because a mode of the closed loop lies on the boundary "
+        "of stability; the solution that is given, if any, leaves only such modes there."
+    )
+    NO_STABILIZING_SOLUTION = "There is no stabilising solution."
+    ILL_CONDITIONED = (
+        "No solution could be confirmed with the precision and the order that are allowed; "
+        "rescale the states, or reduce the model."
+    )
+
+    @property
+    def answered(self) -> bool:
+        """Whether the question was answered (exit code 0 of the command line)."""
+        return self is not RiccatiStatus.ILL_CONDITIONED
+
+
+class Definiteness(Enum):
+    """Signs of the eigenvalues of a symmetric matrix, in words."""
+
+    POSITIVE_DEFINITE = "positive definite"
+    POSITIVE_SEMIDEFINITE = "positive semidefinite"
+    INDEFINITE = "indefinite"
+    NEGATIVE_SEMIDEFINITE = "negative semidefinite"
+    NEGATIVE_DEFINITE = "negative definite"
+    ZERO = "zero"
