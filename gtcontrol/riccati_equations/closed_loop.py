@@ -50,7 +50,7 @@ class ClosedLoop:
             if not discrete:
                 T, Z = schur(matrix, output="real")
                 return cls(matrix, _ordered(_values(T), discrete=False), False, (T, Z, None))
-            inverse = np.linalg.inv(matrix + np.eye(len(matrix)))
+            inverse = np.asarray(np.linalg.inv(matrix + np.eye(len(matrix))), dtype=np.float64)
             T, Z = schur((matrix - np.eye(len(matrix))) @ inverse, output="real")
             values = np.linalg.eigvals(matrix).astype(np.complex128)
         except (LinAlgError, ValueError):  # no convergence; overflow

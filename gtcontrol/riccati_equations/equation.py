@@ -110,7 +110,7 @@ class RiccatiEquation:
     @property
     def inputs(self) -> int:
         """Number m of inputs."""
-        return self.B.shape[1]
+        return int(self.B.shape[1])
 
     @property
     def without_cross(self) -> tuple[Array, Array]:

@@ -81,7 +81,7 @@ class Data:
         linear = linear.moved(e.A.T @ X.low)
         W = product(rows, self._inputs).moved(X.low @ e.B)
         W = W.plus(Pair.of(e.cross)) if e.cross.any() else W
-        gain = np.linalg.solve(e.R, W.high.T)
+        gain = _solved(e.R, W.high.T)
         quadratic = self._quadratic(W, gain, e.R, Pair.of(e.R), self._weight)
         total = linear.plus(linear.T).plus(Pair.of(e.Q)).minus(quadratic)
         size = 2 * _norm(linear) + float(np.linalg.norm(e.Q)) + _norm(quadratic)
@@ -94,7 +94,7 @@ class Data:
         W = _into(back, e.B).plus(Pair.of(e.cross))
         half = product(self._inputs.T, columns_of(X.high)).moved(e.B.T @ X.low)
         weight = _into(half, e.B).plus(Pair.of(e.R)).symmetric()
-        gain = np.linalg.solve(weight.high, W.high.T)
+        gain = _solved(weight.high, W.high.T)
         quadratic = self._quadratic(W, gain, weight.high, weight, rows_of(weight.high))
         total = linear.minus(X).plus(Pair.of(e.Q)).minus(quadratic)
         size = _norm(linear) + _norm(X) + float(np.linalg.norm(e.Q)) + _norm(quadratic)
@@ -107,6 +107,10 @@ class Data:
         off = W.T.minus(product(sliced, columns).moved(weight.low @ gain)).rounded
         main = product(rows_of(W.high), columns).moved(W.low @ gain)
         return main.moved(off.T @ (gain + np.linalg.solve(R, off)))
+
+
+def _solved(matrix: Array, right: Array) -> Array:
+    return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
 
 
 def _into(pair: Pair, right: Array) -> Pair:

@@ -1,0 +1,204 @@
+"""The stabilising solution: floats first, structure where they fail, extended precision at last."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._check import Array
+from ..arithmetic import balls
+from ..status import RiccatiStatus
+from . import extended, marginal, signs
+from .closed_loop import Complex
+from .equation import Balanced, RiccatiEquation, balanced
+from .hamiltonian import on_boundary
+from .modes import peeled, unreached, worded
+from .outcome import Outcome, without_solution
+from .pairs import Pair
+from .refinement import EPS, Refined, refined
+from .residual import Data
+from .signs import Signs
+from .starts import first
+
+__all__ = ["solve"]
+
+#: Estimated relative error above which the work is repeated in extended precision.
+ENOUGH = 2.0**-56
+
+#: Share of the distance to instability that the rounding of the closed loop may take.
+CLEAR = 0.1
+
+#: Largest estimated error with which floats still count as an answer, where nothing else does.
+USABLE = 1e-6
+
+
+def solve(equation: RiccatiEquation, lift: Array | None = None) -> Outcome:
+    """Find the stabilising solution, or say which mode prevents it.
+
+    Parameters
+    ----------
+    equation : RiccatiEquation
+    lift : (d, n) array, optional
+        Takes the directions that are named to the coordinates of the user.
+    """
+    scaled = balanced(equation)
+    start = first(scaled.equation)
+    made = None if start is None else refined(scaled, start)
+    clear = made is not None and _clearly_stable(made)
+    if made is not None and clear and made.left <= ENOUGH:
+        decided = _signs(scaled, made)
+        if decided is not None:
+            return _from_floats(scaled, made, decided)
+    if made is None or made.left > ENOUGH:
+        lift = np.eye(equation.dim) if lift is None else lift
+        for look in (_unstabilisable, marginal.unreached, marginal.unseen):
+            broken = look(scaled, lift, solve)
+            if broken is not None:
+                return broken
+    wide = extended.solved(scaled)
+    outcome = None if wide is None else _from_extended(scaled, wide)
+    if outcome is not None:
+        return outcome
+    return _unconfirmed(scaled, made, clear=clear)
+
+
+def _clearly_stable(made: Refined) -> bool:
+    loop = made.loop
+    lever = float(np.linalg.norm(loop.matrix))
+    lever = 1.0 + lever**2 if loop.discrete else lever
+    return loop.inverse_norm * 4 * EPS * lever <= CLEAR
+
+
+def _signs(scaled: Balanced, made: Refined) -> Signs | None:
+    """Signs of X; None if floats do not decide and extended precision may."""
+    X = scaled.back(made.X.high)
+    decided = signs.of_floats(X, 0) or signs.of_floats(X, _nullity(scaled.equation))
+    if decided is None and scaled.equation.dim > extended.LARGEST_ORDER:
+        return signs.to_rounding(X)
+    return decided
+
+
+def _nullity(equation: RiccatiEquation) -> int:
+    """Dimension of the stable modes that the weights do not see: there X vanishes."""
+    A, Q = equation.without_cross
+    return int(peeled(A.T, Q, (-1,), discrete=equation.discrete)[0].shape[1])
+
+
+def _from_floats(scaled: Balanced, made: Refined, decided: Signs) -> Outcome:
+    X, low = scaled.back(made.X.high), made.X.low
+    size = float(np.linalg.norm(X))
+    rounding = float(np.linalg.norm(scaled.back(low)))
+    loop, F = made.loop, made.loop.matrix
+    moved = F.T @ low @ F - low if loop.discrete else F.T @ low + low @ F
+    return Outcome(
+        RiccatiStatus.SUCCESS,
+        _speed(loop.spectrum, discrete=loop.discrete),
+        X + 0.0,
+        decided,
+        float(np.linalg.norm(moved)) / made.size if made.size > 0 else 0.0,
+        rounding / size + made.left if size > 0 else 0.0,
+        loop.spectrum,
+        made.gain / scaled.scale,
+        53,
+        made.condition,
+        np.zeros((len(X), 0)),
+    )
+
+
+def _from_extended(scaled: Balanced, wide: extended.Extended) -> Outcome | None:
+    """Outcome of a solution in extended precision; None if its closed loop is not stable."""
+    equation, nullity = scaled.equation, _nullity(scaled.equation)
+    with balls.precision(wide.bits):
+        found = extended.closed_loop(equation, wide.X)
+        if found is None:
+            return None
+        F, gain, values = found
+        key = 1.0 - np.abs(values) if equation.discrete else -values.real
+        if not np.min(key) > 0:
+            return None
+        undone = balls.diagonal(1.0 / scaled.scale)
+        X = undone * wide.X * undone
+        pair = extended.pair_of(X)
+        decided = signs.of_floats(pair.high, nullity) if nullity else None
+        if decided is None:
+            zero = max(wide.left * 2.0 ** (-wide.bits / 4), 2.0**-400)
+            decided = signs.of_balls(X, zero)
+        if decided is None:
+            return None
+        inverse = extended.inverse_norm(F, discrete=equation.discrete)
+    inner = pair.high * scaled.scale[:, None] * scaled.scale
+    rest = Data(equation).remainder(Pair.of(inner))
+    size, norm = float(np.linalg.norm(pair.high)), float(np.linalg.norm(inner))
+    terms = np.inf if rest is None else rest.size
+    return Outcome(
+        RiccatiStatus.SUCCESS,
+        _speed(values[np.argsort(key)], discrete=equation.discrete),
+        pair.high + 0.0,
+        decided,
+        np.inf if rest is None else rest.relative,
+        float(np.linalg.norm(pair.low)) / size + wide.left if size > 0 else 0.0,
+        values[np.argsort(key)],
+        gain / scaled.scale,
+        wide.bits,
+        inverse * terms / norm if norm > 0 else inverse * terms,
+        np.zeros((equation.dim, 0)),
+    )
+
+
+def _speed(spectrum: Complex, *, discrete: bool) -> str:
+    """How fast the slowest mode of a stable closed loop decays, in words."""
+    slowest = complex(spectrum[0])
+    if discrete:
+        return (
+            "Every closed-loop eigenvalue is inside the unit circle, the largest at "
+            f"{abs(slowest):.6g}."
+        )
+    return (
+        f"Every closed-loop mode decays; the slowest like exp(-{-slowest.real:.6g} t), "
+        f"in the time {-1.0 / slowest.real:.3g}."
+    )
+
+
+def _unstabilisable(scaled: Balanced, lift: Array, _: marginal.Solver) -> Outcome | None:
+    """Outcome if the inputs do not reach an unstable mode."""
+    equation = scaled.equation
+    found = unreached(equation.A, equation.B, discrete=equation.discrete)
+    modes = [mode for mode in found if mode.side > 0]
+    if not modes:
+        return None
+    named = "; ".join(worded(mode, lift / scaled.scale) for mode in modes)
+    plural = "mode" if len(modes) == 1 and modes[0].value.imag == 0 else "modes"
+    return without_solution(
+        RiccatiStatus.NO_STABILIZING_SOLUTION,
+        f"The inputs do not reach the unstable {plural} {named}: no feedback stabilises it.",
+        np.linalg.eigvals(equation.A).astype(np.complex128),
+    )
+
+
+def _unconfirmed(scaled: Balanced, made: Refined | None, *, clear: bool) -> Outcome:
+    """Outcome where extended precision gives no stabilising solution, or is not allowed."""
+    equation = scaled.equation
+    values = np.linalg.eigvals(equation.A).astype(np.complex128)
+    if made is None or not clear:
+        found = on_boundary(equation)
+        if found:
+            none = without_solution(RiccatiStatus.NO_STABILIZING_SOLUTION, found, values)
+            return marginal.double(scaled, found) or none
+    if made is None:
+        return without_solution(RiccatiStatus.ILL_CONDITIONED, _limits(equation), values)
+    outcome = _from_floats(scaled, made, signs.to_rounding(scaled.back(made.X.high)))
+    if clear and made.left <= USABLE:
+        return outcome
+    return outcome.doubted(_limits(equation))
+
+
+def _limits(equation: RiccatiEquation) -> str:
+    n, most = equation.dim, extended.LARGEST_ORDER
+    if n > most:
+        return (
+            f"Double precision does not suffice, and extended precision is limited to {most} "
+            f"states; there are {n}."
+        )
+    return (
+        "No two precisions up to the largest that is allowed agree on a solution with a stable "
+        "closed loop."
+    )
