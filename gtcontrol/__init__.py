@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .certification.equilibria.run import equilibria as equilibria
     from .certification.run import certify as certify
     from .certification.verification import Verification as Verification, verify as verify
+    from .comparison.riccati import riccati as riccati
     from .errors import GtcontrolError as GtcontrolError
     from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
     from .parameters import Parameters as Parameters
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from .results.design import Design as Design
     from .results.equilibria import Equilibrium as Equilibrium
     from .results.reachability import Reachability as Reachability
+    from .results.riccati import RiccatiSolution as RiccatiSolution
     from .results.steering import Steering as Steering
     from .results.storage import load as load
     from .results.tokens import TokenCheck as TokenCheck
@@ -37,7 +39,12 @@ if TYPE_CHECKING:
     from .riccati_flow.kalman import KalmanModel as KalmanModel
     from .schedule import Schedule as Schedule
     from .simulation.run import simulate as simulate
-    from .status import Status as Status, Verdict as Verdict
+    from .status import (
+        Definiteness as Definiteness,
+        RiccatiStatus as RiccatiStatus,
+        Status as Status,
+        Verdict as Verdict,
+    )
     from .steering.exact.path import GaussianPath as GaussianPath
     from .steering.exact.reachability import reachable as reachable
     from .steering.run import steer as steer
@@ -56,6 +63,7 @@ _HOMES = {
     "Certificate": "results.certificate",
     "Claim": "results.claims",
     "ControlEnergy": "problem.costs",
+    "Definiteness": "status",
     "Equilibrium": "results.equilibria",
     "Design": "results.design",
     "Gaussian": "gaussian",
@@ -66,6 +74,8 @@ _HOMES = {
     "MinimumTime": "problem.costs",
     "Parameters": "parameters",
     "Reachability": "results.reachability",
+    "RiccatiSolution": "results.riccati",
+    "RiccatiStatus": "status",
     "Schedule": "schedule",
     "Status": "status",
     "Steering": "results.steering",
@@ -81,6 +91,7 @@ _HOMES = {
     "design": "certification.design.run",
     "load": "results.storage",
     "reachable": "steering.exact.reachability",
+    "riccati": "comparison.riccati",
     "simulate": "simulation.run",
     "simulate_tokens": "validation.tokens",
     "steer": "steering.run",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from .._check import Array
 from ..gaussian import Gaussian
 from ..parameters import Parameters
+from ..riccati_equations.equation import RiccatiEquation
 from ..schedule import Schedule
 from .bounds import Bounds
 from .costs import ControlEnergy, Cost
@@ -19,6 +20,7 @@ __all__ = [
     "DesignProblem",
     "Problem",
     "ReachabilityProblem",
+    "RiccatiProblem",
     "SimulationProblem",
     "SteeringProblem",
     "TokenProblem",
@@ -135,3 +137,11 @@ Problem = (
     | CertificationProblem
     | DesignProblem
 )
+
+
+@dataclass(frozen=True, eq=False)
+class RiccatiProblem:
+    """Find the stabilising solution of an algebraic Riccati equation."""
+
+    equation: RiccatiEquation
+    name: str = ""

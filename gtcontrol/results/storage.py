@@ -15,6 +15,7 @@ from .certificate import Certificate
 from .design import Design
 from .folders import path_of
 from .reachability import Reachability
+from .riccati import RiccatiSolution
 from .steering import Steering
 from .tokens import TokenRun
 from .trajectory import Trajectory
@@ -36,7 +37,16 @@ _DAMAGED = (
 )
 
 _KINDS: dict[str, type[Result]] = {
-    made.kind: made for made in (Trajectory, Steering, Reachability, TokenRun, Certificate, Design)
+    made.kind: made
+    for made in (
+        Trajectory,
+        Steering,
+        Reachability,
+        TokenRun,
+        Certificate,
+        Design,
+        RiccatiSolution,
+    )
 }
 
 

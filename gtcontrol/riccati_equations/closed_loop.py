@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dtrsyl
 
 from .._check import Array
 
-__all__ = ["ClosedLoop", "Complex"]
+__all__ = ["ClosedLoop", "Complex", "ordered"]
 
 Complex = NDArray[np.complex128]
 
@@ -49,13 +49,13 @@ class ClosedLoop:
         try:
             if not discrete:
                 T, Z = schur(matrix, output="real")
-                return cls(matrix, _ordered(_values(T), discrete=False), False, (T, Z, None))
+                return cls(matrix, ordered(_values(T), discrete=False), False, (T, Z, None))
             inverse = np.asarray(np.linalg.inv(matrix + np.eye(len(matrix))), dtype=np.float64)
             T, Z = schur((matrix - np.eye(len(matrix))) @ inverse, output="real")
             values = np.linalg.eigvals(matrix).astype(np.complex128)
         except (LinAlgError, ValueError):  # no convergence; overflow
             return None
-        return cls(matrix, _ordered(values, discrete=True), True, (T, Z, inverse))
+        return cls(matrix, ordered(values, discrete=True), True, (T, Z, inverse))
 
     @property
     def margin(self) -> float:
@@ -89,9 +89,12 @@ class ClosedLoop:
         return float(values[-1]) if values[0] > 0 else np.inf
 
 
-def _ordered(values: Complex, *, discrete: bool) -> Complex:
+def ordered(values: Complex, *, discrete: bool) -> Complex:
+    """Eigenvalues, the least stable one first, and of a pair the one in the upper half plane."""
     key = np.abs(values) if discrete else values.real
-    return values[np.lexsort((-values.imag, -key))]
+    # Equal but for rounding is equal.
+    level = np.round(key / max(float(np.max(np.abs(key))), 1e-300), 12)
+    return values[np.lexsort((-values.imag, np.abs(values.imag), -level))]
 
 
 def _values(T: Array) -> Complex:

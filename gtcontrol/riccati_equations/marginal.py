@@ -21,6 +21,7 @@ from .._check import Array
 from ..status import RiccatiStatus
 from . import extended, signs
 from .boundary import Split, on_boundary
+from .closed_loop import ordered
 from .equation import Balanced, RiccatiEquation
 from .modes import Mode, peeled, worded
 from .outcome import Outcome, without_solution
@@ -200,7 +201,6 @@ def _composed(scaled: Balanced, X: Pair, split: Split | None, reason: str) -> Ou
     error = (float(np.linalg.norm(back(X.low))) + left) / norm if norm > 0 else left
     final = Data(equation).remainder(Pair.of(X.high))
     values = np.linalg.eigvals(F).astype(np.complex128)
-    key = np.abs(values) if equation.discrete else values.real
     return Outcome(
         RiccatiStatus.MARGINAL,
         _sentence(reason),
@@ -208,7 +208,7 @@ def _composed(scaled: Balanced, X: Pair, split: Split | None, reason: str) -> Ou
         signs.to_rounding(back(X.high)),
         rest.relative if final is None else final.relative,
         error,
-        values[np.argsort(-key)],
+        ordered(values, discrete=equation.discrete),
         rest.gain / scaled.scale,
         53,
         np.inf,

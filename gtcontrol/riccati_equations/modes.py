@@ -45,12 +45,15 @@ class Mode:
         1 if it is unstable, 0 on the boundary of stability (to rounding), -1 if it is stable.
     distance : float
         Size of the part that is reached, relative to A and B.
+    rounding : float
+        Size of the rounding of A: smaller real parts are shown as zero.
     """
 
     value: complex
     direction: Complex
     side: int
     distance: float
+    rounding: float
 
     @property
     def columns(self) -> Array:
@@ -90,7 +93,9 @@ def unreached(A: Array, B: Array, *, discrete: bool) -> list[Mode]:
             continue
         done.append((value, spread))
         side = _side(value * size, spread * size, discrete=discrete)
-        found += [Mode(complex(value * size), w, side, distance) for w in directions.T]
+        found += [
+            Mode(complex(value * size), w, side, distance, EPS * n * size) for w in directions.T
+        ]
     return found
 
 
@@ -149,7 +154,8 @@ def worded(mode: Mode, lift: Array) -> str:
     """
     w = lift @ mode.direction
     w = w / w[np.argmax(np.abs(w))]
-    value = mode.value
+    real = mode.value.real if abs(mode.value.real) > mode.rounding else 0.0
+    value = complex(real, mode.value.imag)
     number = f"{value.real:.6g}" if value.imag == 0 else f"{value.real:.6g} ± {value.imag:.6g}i"
     shown = ", ".join(_entry(x) for x in w[:8])
     near = (

@@ -34,6 +34,9 @@ FLOOR = 2.0**-97
 
 MOST_STEPS = 12
 
+#: Norms below this may have lost terms to underflow.
+SMALLEST = 1e-140
+
 
 @dataclass(frozen=True, eq=False)
 class Refined:
@@ -132,6 +135,6 @@ def _relative(scaled: Balanced, change: Array, X: Array) -> float:
 
 
 def _ratio(change: float, size: float) -> float:
-    if size > 0:
+    if size > SMALLEST:
         return change / size
     return 0.0 if change == 0 else np.inf

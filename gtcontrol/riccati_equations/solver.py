@@ -8,7 +8,7 @@ from .._check import Array
 from ..arithmetic import balls
 from ..status import RiccatiStatus
 from . import extended, marginal, signs
-from .closed_loop import Complex
+from .closed_loop import Complex, ordered
 from .equation import Balanced, RiccatiEquation, balanced
 from .hamiltonian import on_boundary
 from .modes import peeled, unreached, worded
@@ -112,6 +112,7 @@ def _from_extended(scaled: Balanced, wide: extended.Extended) -> Outcome | None:
         if found is None:
             return None
         F, gain, values = found
+        values = ordered(values, discrete=equation.discrete)
         key = 1.0 - np.abs(values) if equation.discrete else -values.real
         if not np.min(key) > 0:
             return None
@@ -131,12 +132,12 @@ def _from_extended(scaled: Balanced, wide: extended.Extended) -> Outcome | None:
     terms = np.inf if rest is None else rest.size
     return Outcome(
         RiccatiStatus.SUCCESS,
-        _speed(values[np.argsort(key)], discrete=equation.discrete),
+        _speed(values, discrete=equation.discrete),
         pair.high + 0.0,
         decided,
         np.inf if rest is None else rest.relative,
         float(np.linalg.norm(pair.low)) / size + wide.left if size > 0 else 0.0,
-        values[np.argsort(key)],
+        values,
         gain / scaled.scale,
         wide.bits,
         inverse * terms / norm if norm > 0 else inverse * terms,
@@ -153,8 +154,8 @@ def _speed(spectrum: Complex, *, discrete: bool) -> str:
             f"{abs(slowest):.6g}."
         )
     return (
-        f"Every closed-loop mode decays; the slowest like exp(-{-slowest.real:.6g} t), "
-        f"in the time {-1.0 / slowest.real:.3g}."
+        f"Every closed-loop mode decays, the slowest with the time constant "
+        f"{-1.0 / slowest.real:.6g}."
     )
 
 

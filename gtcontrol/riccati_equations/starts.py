@@ -58,7 +58,7 @@ def _graph(basis: Array) -> Array:
 
 def _bernoulli(equation: RiccatiEquation) -> Array | None:
     """X = U Y⁻¹ U' on the unstable left invariant subspace A' U = U Λ, with Y Λ + Λ' Y = U' G U."""
-    T, Z, count = schur(equation.A.T, output="real", sort="rhp")
+    T, Z, count = schur(equation.A.T, output="real", sort=lambda x, _: x > 0)
     k = int(count)
     if k == 0:
         return np.zeros_like(equation.A)

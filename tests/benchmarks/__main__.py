@@ -11,7 +11,7 @@ import time
 # each other; must be set before NumPy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from . import attention, campaign, certificates, energy, kinetic, simulation, wide
+from . import attention, campaign, certificates, energy, kinetic, riccati, simulation, wide
 from .figures import Figure
 
 #: Name -> title, measurement, number of instances, number with --quick.
@@ -35,6 +35,7 @@ SECTIONS = {
         12,
     ),
     "wide": ("Certificates at large dimension", wide.measure, wide.DEFAULT_COUNT, 5),
+    "riccati": ("Riccati equations", riccati.measure, riccati.DEFAULT_COUNT, 40),
     "import": ("Import", simulation.measure_import, simulation.IMPORTS, 3),
 }
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ...results.base import Result
 from ...results.certificate import Certificate
 from ...results.design import Design
 from ...results.reachability import Reachability
+from ...results.riccati import RiccatiSolution
 from ...results.steering import Steering
 from ...results.tokens import TokenRun
 from ...results.trajectory import Trajectory
@@ -28,38 +30,50 @@ def draw(result: Result) -> dict[str, Figure]:
         "tokens" (if tokens were moved); a simulation "path", "covariance" and "mean"; a
         run of tokens "path"; a reachability answer "laws"; a certificate "envelope" and, in
         dimension 2, "cone" (if anything was integrated); a design "path" and "distance" (if it
-        was simulated).
+        was simulated); a Riccati solution "spectrum".
 
     Returns
     -------
     dict from str to matplotlib.figure.Figure
         In the order in which they are best read.
     """
-    from . import certificate, clouds, controls, cost, covariance, design, laws, mean, path, tokens
+    from . import certificate, clouds, design, laws, spectra
 
-    if isinstance(result, Steering):
-        made = {"path": path.steering(result), "controls": controls.steering(result)}
-        if result.problem.start.rank:
-            made["covariance"] = covariance.steering(result)
-        made["cost"] = cost.steering(result)
-        if result.tokens is not None:
-            made["tokens"] = tokens.check(result.tokens)
-        return made
-    if isinstance(result, Trajectory):
-        made = {"path": path.trajectory(result)}
-        if result.factors.shape[2]:
-            made["covariance"] = covariance.trajectory(result)
-        made["mean"] = mean.trajectory(result)
-        return made
-    if isinstance(result, Certificate):
-        return certificate.pictures(result)
-    if isinstance(result, Design):
-        return design.pictures(result)
-    if isinstance(result, TokenRun):
-        return {"path": clouds.tokens(result)}
-    if isinstance(result, Reachability):
-        return {"laws": laws.reachability(result)}
-    raise TypeError(f"there are no pictures of {type(result).__name__}.")
+    pictures: dict[type[Result], Callable[[Any], dict[str, Figure]]] = {
+        Steering: _steering,
+        Trajectory: _trajectory,
+        Certificate: certificate.pictures,
+        Design: design.pictures,
+        RiccatiSolution: spectra.pictures,
+        TokenRun: lambda run: {"path": clouds.tokens(run)},
+        Reachability: lambda answer: {"laws": laws.reachability(answer)},
+    }
+    made = next((pictures[kind] for kind in type(result).__mro__ if kind in pictures), None)
+    if made is None:
+        raise TypeError(f"there are no pictures of {type(result).__name__}.")
+    return made(result)
+
+
+def _steering(result: Steering) -> dict[str, Figure]:
+    from . import controls, cost, covariance, path, tokens
+
+    made = {"path": path.steering(result), "controls": controls.steering(result)}
+    if result.problem.start.rank:
+        made["covariance"] = covariance.steering(result)
+    made["cost"] = cost.steering(result)
+    if result.tokens is not None:
+        made["tokens"] = tokens.check(result.tokens)
+    return made
+
+
+def _trajectory(result: Trajectory) -> dict[str, Figure]:
+    from . import covariance, mean, path
+
+    made = {"path": path.trajectory(result)}
+    if result.factors.shape[2]:
+        made["covariance"] = covariance.trajectory(result)
+    made["mean"] = mean.trajectory(result)
+    return made
 
 
 def images(result: Result) -> dict[str, bytes]:
