@@ -101,6 +101,12 @@ def reachability(*, nearest):
 RESULTS = TRAJECTORIES | {
     "steering": steering,
     "steering-with-tokens": lambda: steering(tokens=True),
+    "riccati": lambda: gt.riccati(np.diag([1.0, -2.0]), [1.0, 1.0], np.eye(2), 2.0, [0.1, 0.2]),
+    "riccati-in-discrete-time": lambda: gt.riccati(
+        [[0.0, 2.0], [-2.0, 0.0]], [0, 1], discrete=True
+    ),
+    "riccati-continuum": lambda: gt.riccati(np.diag([1.0, 0.0]), [1.0, 0.0], name="continuum"),
+    "riccati-without-solution": lambda: gt.riccati(np.diag([1.0, 2.0]), [1.0, 0.0]),
     "reachability": lambda: reachability(nearest=True),
     "reachability-without-nearest": lambda: reachability(nearest=False),
     "tokens": lambda: gt.simulate_tokens(LAW, general(), 1.0, count=30, rng=3, antithetic=True),

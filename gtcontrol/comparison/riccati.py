@@ -61,8 +61,8 @@ def riccati(
 
     Raises
     ------
-    InvalidShape, NotFinite, NotSymmetric, InvalidNumber
-        If the arrays do not fit, or R is singular.
+    InvalidShape, NotFinite, NotSymmetric, InvalidNumber, OutOfScale
+        If the arrays do not fit, R is singular, or numbers are too large or too small.
 
     Examples
     --------
@@ -73,7 +73,8 @@ def riccati(
     equation = RiccatiEquation(A, B, Q, R, cross, discrete=discrete)
     found = solve(equation)
     signs = found.signs
-    for array in (found.X, found.gain, found.spectrum, found.kernel):
+    factor = None if signs is None else signs.factor
+    for array in (found.X, factor, found.gain, found.spectrum, found.kernel):
         if array is not None:
             array.setflags(write=False)
     return RiccatiSolution(
@@ -81,7 +82,7 @@ def riccati(
         status=found.status,
         reason=found.reason,
         X=found.X,
-        factor=None if signs is None else signs.factor,
+        factor=factor,
         residual=found.residual,
         error_estimate=found.error,
         spectrum=found.spectrum,

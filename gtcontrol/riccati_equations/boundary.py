@@ -3,7 +3,8 @@
 In orthonormal coordinates Z = [Z₁, Z₂] with the closed loop F block upper triangular, the Newton
 equation F' D + D F = -C falls into an equation for D₁₁, one for D₁₂ and one for D₂₂.  If one of the
 diagonal blocks of F has its spectrum on the boundary of stability, the equation of that block is
-singular and its part of D is left at zero; the other two are regular.
+singular and its part of D is left at zero.  The equation of D₁₂ is regular if only one block is
+on the boundary; if both are, it may be singular too.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ __all__ = ["Free", "Split", "on_boundary"]
 #: Singular values of the operator on the boundary below this fraction of its size are zero.
 SINGULAR = 1e-10
 
+#: Number of unknowns up to which mixed blocks are solved by least squares.
+LARGEST_SQUARES = 225
+
 #: A right side whose part that nothing balances is below this fraction of the terms has none.
 BALANCED = 1e-9
 
@@ -35,14 +39,16 @@ class Split:
         Z, orthogonal.
     first : int
         Size of the first block.
-    boundary_first : bool
-        Whether the first block, and not the second, is on the boundary.
+    solve_first, solve_last : bool
+        Whether the first and the second block are off the boundary, so that their parts of D
+        are solved for.
     discrete : bool
     """
 
     basis: Array
     first: int
-    boundary_first: bool
+    solve_first: bool
+    solve_last: bool
     discrete: bool
 
     def correction(self, F: Array, C: Array) -> Array | None:
@@ -51,7 +57,7 @@ class Split:
         moved, right = Z.T @ F @ Z, Z.T @ C @ Z
         F1, F12, F2 = moved[:k, :k], moved[:k, k:], moved[k:, k:]
         D1, D2 = np.zeros((k, k)), np.zeros_like(F2)
-        if not self.boundary_first:
+        if self.solve_first:
             made = self._inner(F1, right[:k, :k])
             if made is None:
                 return None
@@ -60,7 +66,7 @@ class Split:
         D12 = self._sylvester(F1, F2, mixed)
         if D12 is None:
             return None
-        if self.boundary_first:
+        if self.solve_last:
             if self.discrete:
                 across = F12.T @ D12 @ F2
                 last = right[k:, k:] + F12.T @ D1 @ F12 + across + across.T
@@ -82,19 +88,29 @@ class Split:
         return loop.solve(0.5 * (C + C.T))
 
     def _sylvester(self, F1: Array, F2: Array, C: Array) -> Array | None:
-        """D with F1' D + D F2 = -C, or F1' D F2 - D = -C; the block on the boundary is regular."""
+        """D with F1' D + D F2 = -C, or F1' D F2 - D = -C; by least squares if it is small."""
         if not C.size:
             return C
+        k, m = C.shape
+        if k * m <= LARGEST_SQUARES:
+            # Row by row, F1' D F2 is the Kronecker product of F1' and F2' times D.
+            operator = (
+                np.kron(F1.T, F2.T) - np.eye(k * m)
+                if self.discrete
+                else np.kron(F1.T, np.eye(m)) + np.kron(np.eye(k), F2.T)
+            )
+            made = np.linalg.lstsq(operator, -C.ravel(), rcond=SINGULAR)[0]
+            return np.asarray(made.reshape(k, m), dtype=np.float64)
         try:
             if not self.discrete:
                 made = solve_sylvester(F1.T, F2, -C)
-            elif self.boundary_first:
+            elif self.solve_last:
                 back = np.linalg.inv(F1.T)
                 made = solve_sylvester(-back, F2, -back @ C)
             else:
                 back = np.linalg.inv(F2)
                 made = solve_sylvester(F1.T, -back, -C @ back)
-        except (LinAlgError, ValueError):
+        except (LinAlgError, ValueError):  # singular; overflow
             return None
         return np.asarray(made) if np.all(np.isfinite(made)) else None
 

@@ -10,9 +10,12 @@ from scipy.linalg import matrix_balance
 
 from .. import _check
 from .._check import Array
-from ..errors import InvalidNumber, InvalidShape
+from ..errors import InvalidNumber, InvalidShape, OutOfScale
 
 __all__ = ["Balanced", "RiccatiEquation", "balanced"]
+
+#: Largest entries beyond this, or below its inverse, are refused.
+EXTREME = 1e60
 
 #: R with a relative smallest singular value below this, after scaling its rows, is singular.
 SINGULAR = 1e-15
@@ -43,8 +46,8 @@ class RiccatiEquation:
 
     Raises
     ------
-    InvalidShape, NotFinite, NotSymmetric, InvalidNumber
-        If the arrays do not fit, or R is singular.
+    InvalidShape, NotFinite, NotSymmetric, InvalidNumber, OutOfScale
+        If the arrays do not fit, R is singular, or numbers are too large or too small.
     """
 
     A: Array
@@ -87,9 +90,12 @@ class RiccatiEquation:
                 raise InvalidShape(
                     f"`cross` must have shape ({n}, {m}), like `B`; it has {products.shape}."
                 )
-        fields = (("A", dynamics), ("B", inputs), ("Q", _weight("Q", Q, n, 0.0)), ("R", weight))
-        for name, value in (*fields, ("cross", products), ("discrete", bool(discrete))):
+        states = _weight("Q", Q, n, 0.0)
+        matrices = {"A": dynamics, "B": inputs, "Q": states, "R": weight, "cross": products}
+        for name, value in matrices.items():
+            _refuse_extreme(name, value)
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "discrete", bool(discrete))
 
     @classmethod
     def trusted(
@@ -169,7 +175,8 @@ def balanced(equation: RiccatiEquation) -> Balanced:
     np.fill_diagonal(size, 0.0)
     if not np.all(np.isfinite(size)):
         return Balanced(equation, np.ones(n))
-    _, (factors, _) = matrix_balance(size, separate=True, permute=False)
+    with np.errstate(all="ignore"):
+        _, (factors, _) = matrix_balance(size, separate=True, permute=False)
     powers = np.log2(factors)
     t = np.exp2(np.round(0.5 * (powers[:n] - powers[n:])))
     if not np.all(np.isfinite(t)) or np.all(t == 1.0):
@@ -191,6 +198,22 @@ def _weight(name: str, value: ArrayLike | None, order: int, default: float) -> A
     if np.ndim(value) == 0:
         value = _check.number(name, value) * np.eye(order)
     return _check.symmetric(name, value, order)
+
+
+def _refuse_extreme(name: str, matrix: Array) -> None:
+    """Refuse numbers whose squares and quotients may leave the range of floats.
+
+    Raises
+    ------
+    OutOfScale
+        If the largest entry, unless it is zero, is beyond :data:`EXTREME`.
+    """
+    size = float(np.max(np.abs(matrix), initial=0.0))
+    if size and not 1.0 / EXTREME <= size <= EXTREME:
+        raise OutOfScale(
+            f"the largest entry of `{name}` is {size:.3g}; it must be between {1 / EXTREME:g} and "
+            f"{EXTREME:g}. Use other units for time, states or cost."
+        )
 
 
 def _refuse_singular(R: Array) -> None:

@@ -41,8 +41,9 @@ FIRST_BITS, MOST_BITS, MOST_BITS_LARGE = 192, 3072, 768
 #: Without any solution up to this precision there is none.
 HOPELESS_BITS = 256
 
-#: Steps of the sign function for each attempt, and near the boundary of stability.
-MOST_STEPS, MOST_STEPS_NEAR = 100, 1000
+#: Steps of the sign function for each attempt, and near the boundary of stability: fewer than
+#: bits, because rounding doubles in each step while an eigenvalue stays on the boundary.
+MOST_STEPS, MOST_STEPS_NEAR = 100, 600
 
 #: Bits, and binary orders of two perturbations of Q, for solutions on the boundary of stability.
 NEAR_BITS, NEAR_ORDERS = 1024, (-300, -420)
@@ -217,8 +218,11 @@ def _difference(scaled: Balanced, X: Balls, other: Balls) -> float:
     """Difference of two solutions relative to the first, in either coordinates."""
     apart = pair_of((X - other).mid()).high
     whole = balls.middle(X)
-    sizes = [
-        (float(np.linalg.norm(f(apart))), float(np.linalg.norm(f(whole))))
-        for f in (np.asarray, scaled.back)
-    ]
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = [
+            (float(np.linalg.norm(f(apart))), float(np.linalg.norm(f(whole))))
+            for f in (np.asarray, scaled.back)
+        ]
+    if not np.all(np.isfinite(sizes)):
+        return np.inf
     return max(a / b if b > 0 else (np.inf if a > 0 else 0.0) for a, b in sizes)

@@ -72,7 +72,7 @@ def _rounded(value: complex, size: float) -> complex:
     real, imaginary = (
         x if abs(x) > 1e-7 * max(size, 1e-8) else 0.0 for x in (value.real, value.imag)
     )
-    return complex(float(f"{real:.6g}"), float(f"{imaginary:.6g}"))
+    return complex(float(f"{real:.6g}") + 0.0, float(f"{imaginary:.6g}") + 0.0)
 
 
 def _word(value: complex, *, discrete: bool) -> str:

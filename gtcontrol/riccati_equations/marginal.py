@@ -34,6 +34,9 @@ __all__ = ["unreached", "unseen"]
 #: Solves an equation; the matrix takes directions to the coordinates of the user.
 Solver = Callable[[RiccatiEquation, Array], Outcome]
 
+#: A composed X with a larger relative residual is no solution.
+SOLVED = 1e-9
+
 #: Corrections of a composed solution.
 STEPS = 3
 
@@ -60,7 +63,7 @@ def unseen(scaled: Balanced, lift: Array, solve: Solver) -> Outcome | None:
     sub = solve(_restricted(equation, Z2), lift * scaled.scale @ Z2)
     if sub.X is None:
         return replace(sub, spectrum=np.linalg.eigvals(equation.A).astype(np.complex128))
-    split = Split(basis, k, boundary_first=True, discrete=equation.discrete)
+    split = Split(basis, k, solve_first=False, solve_last=True, discrete=equation.discrete)
     known = split if sub.status is RiccatiStatus.SUCCESS else None
     X = Pair.of(Z2 @ sub.X @ Z2.T)
     made = _composed(scaled, X, known, what + _limit(equation))
@@ -83,14 +86,15 @@ def unreached(scaled: Balanced, lift: Array, solve: Solver) -> Outcome | None:
     basis = np.roll(np.linalg.qr(W, mode="complete")[0], -k, axis=1)
     Z1, Z2 = basis[:, : n - k], basis[:, n - k :]
     X = Pair.of(np.zeros((n, n)))
-    split = Split(basis, n - k, boundary_first=False, discrete=equation.discrete)
+    regular, also = True, ""
     if k < n:
         sub = solve(_restricted(equation, Z1), lift * scaled.scale @ Z1)
         if sub.X is None:
             return replace(sub, spectrum=np.linalg.eigvals(equation.A).astype(np.complex128))
         X = Pair.of(Z1 @ sub.X @ Z1.T)
-        if sub.status is not RiccatiStatus.SUCCESS:
-            return _composed(scaled, X, None, f"{what}; moreover {sub.reason}")
+        regular = sub.status is RiccatiStatus.SUCCESS
+        also = "" if regular else f". Besides, {_clause(sub.reason)}"
+    split = Split(basis, n - k, solve_first=regular, solve_last=False, discrete=equation.discrete)
     X, rest = _corrected(equation, X, split)
     if rest is None:
         return None
@@ -101,19 +105,22 @@ def unreached(scaled: Balanced, lift: Array, solve: Solver) -> Outcome | None:
         inner.T @ least @ inner - least if equation.discrete else inner.T @ least + least @ inner
     )
     free = on_boundary(inner, right + moved, size, rest.size, discrete=equation.discrete)
+    status = RiccatiStatus.NO_STABILIZING_SOLUTION
+    values = np.linalg.eigvals(equation.A).astype(np.complex128)
     if free is None:
         reason = f"{what}, but the weights see it: its cost grows without bound"
-        values = np.linalg.eigvals(equation.A).astype(np.complex128)
-        status = RiccatiStatus.NO_STABILIZING_SOLUTION
         return without_solution(status, _sentence(reason), values)
     X = X.moved(Z2 @ (least + free.X) @ Z2.T)
     reason = (
         f"{what}, so that X is one of a continuum: X + W C W' solves as well, for W spanning the "
         f"{_mode(modes)} and C in a space of dimension {free.freedom} (any C that its motion "
         "leaves alone); the start decides which one a flow approaches"
-    )
+    ) + also
     made = _composed(scaled, X, split, reason)
-    return None if made is None else replace(made, kernel=W / scaled.scale[:, None])
+    if made is None or made.residual > SOLVED:
+        reason = f"{what}, and no X balances what the weights make of it{also}"
+        return without_solution(status, _sentence(reason), values)
+    return replace(made, kernel=W / scaled.scale[:, None])
 
 
 def _least(X: Array, Z1: Array, Z2: Array) -> Array:
@@ -142,14 +149,18 @@ def double(scaled: Balanced, found: str) -> Outcome | None:
     wide = extended.on_boundary(scaled)
     if wide is None:
         return None
+    X = extended.pair_of(wide.X)
+    rest = Data(scaled.equation).remainder(X)
+    if rest is None or rest.relative > SOLVED:
+        return None
     reason = (
         f"{found.removesuffix('.')}; they meet in pairs, so that there still is a largest "
         "solution, whose closed loop keeps one of each pair"
     )
-    made = _composed(scaled, extended.pair_of(wide.X), None, reason)
+    made = _composed(scaled, X, None, reason)
     if made is None or made.X is None:
         return None
-    low = scaled.back(extended.pair_of(wide.X).low)
+    low = scaled.back(X.low)
     size = float(np.linalg.norm(made.X))
     error = float(np.linalg.norm(low)) / size + wide.left if size > 0 else 0.0
     return replace(made, error=error, precision=wide.bits)
@@ -249,6 +260,10 @@ def _line(equation: RiccatiEquation) -> str:
 def _mode(modes: list[Mode]) -> str:
     single = len(modes) == 1 and modes[0].value.imag == 0
     return "mode" if single else "modes"
+
+
+def _clause(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:].removesuffix(".")
 
 
 def _sentence(words: str) -> str:

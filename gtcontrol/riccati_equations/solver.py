@@ -27,6 +27,10 @@ ENOUGH = 2.0**-56
 #: Share of the distance to instability that the rounding of the closed loop may take.
 CLEAR = 0.1
 
+#: Ratio of extreme eigenvalues below which the smaller one is computed in extended precision, and
+#: the largest order for that.
+SPREAD, MOST_EXACT = 1e-6, 32
+
 #: Largest estimated error with which floats still count as an answer, where nothing else does.
 USABLE = 1e-6
 
@@ -70,9 +74,19 @@ def _clearly_stable(made: Refined) -> bool:
 
 def _signs(scaled: Balanced, made: Refined) -> Signs | None:
     """Signs of X; None if floats do not decide and extended precision may."""
-    X = scaled.back(made.X.high)
-    decided = signs.of_floats(X, 0) or signs.of_floats(X, _nullity(scaled.equation))
-    if decided is None and scaled.equation.dim > extended.LARGEST_ORDER:
+    X, n = scaled.back(made.X.high), scaled.equation.dim
+    decided = signs.of_floats(X, 0)
+    if decided is not None:
+        small = min(abs(decided.lowest), abs(decided.highest))
+        if small < SPREAD * max(abs(decided.lowest), abs(decided.highest)) and n <= MOST_EXACT:
+            # The pair knows more digits of the small eigenvalue than the floats do.
+            with balls.precision(192):
+                low = balls.balls(scaled.back(made.X.low))
+                sharper = signs.of_balls(balls.balls(X) + low, max(64 * made.left, 2.0**-90))
+            return sharper or decided
+        return decided
+    decided = signs.of_floats(X, _nullity(scaled.equation))
+    if decided is None and n > extended.LARGEST_ORDER:
         return signs.to_rounding(X)
     return decided
 
