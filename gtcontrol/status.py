@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["Definiteness", "RiccatiStatus", "Status", "Verdict"]
+__all__ = ["Definiteness", "KalmanVerdict", "RiccatiStatus", "Status", "Verdict"]
 
 
 class Status(Enum):
@@ -57,6 +57,32 @@ class Status(Enum):
     def answered(self) -> bool:
         """Whether the question was answered (exit code 0 of the command line)."""
         return self in (Status.SUCCESS, Status.BLOW_UP)
+
+
+class KalmanVerdict(Enum):
+    """What the error covariance of a filter, S' = A S + S Aᵀ - S Cᵀ R⁻¹ C S + Q, does in time.
+
+    The value of each member is the sentence that a user reads.
+    """
+
+    CONVERGES = "The covariance converges, exponentially fast."
+    MARGINAL = (
+        "The covariance converges more slowly than any exponential: an eigenvalue on the imaginary "
+        "axis, which arbitrarily small changes of the data move to either side."
+    )
+    CONTINUUM = (
+        "There is a continuum of steady states: modes on the imaginary axis are not seen by any "
+        "measurement, and the start decides."
+    )
+    PERIODIC = "There is no limit: the covariance turns for ever."
+    UNBOUNDED = "The covariance grows without bound, but not in finite time."
+    BLOWS_UP = "The covariance blows up in finite time: a conjugate point of the Riccati equation."
+    UNDECIDED = "What the covariance does in the long run is not decided."
+
+    @property
+    def answered(self) -> bool:
+        """Whether the question was answered (exit code 0 of the command line)."""
+        return self is not KalmanVerdict.UNDECIDED
 
 
 class Verdict(Enum):

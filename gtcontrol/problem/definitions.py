@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from .._check import Array
 from ..gaussian import Gaussian
 from ..parameters import Parameters
@@ -17,6 +19,7 @@ from .costs import ControlEnergy, Cost
 
 __all__ = [
     "CertificationProblem",
+    "ComparisonProblem",
     "DesignProblem",
     "Problem",
     "ReachabilityProblem",
@@ -108,6 +111,34 @@ class CertificationProblem:
 
 
 @dataclass(frozen=True, eq=False)
+class ComparisonProblem:
+    """Ask what S' = A S + S Aᵀ + S K S + noise does, K = -Cᵀ R⁻¹ C, beside Riccati solvers.
+
+    R is positive definite for a filter; eigenvalues of both signs stand for a K that is no
+    filter's.  Without a start the question is about all covariances of full rank.
+    """
+
+    A: Array
+    C: Array
+    R: Array
+    K: Array
+    noise: Array | None = None
+    start: Gaussian | None = None
+    horizon: float | None = None
+    name: str = ""
+
+    @property
+    def dim(self) -> int:
+        """Dimension d of the state."""
+        return len(self.A)
+
+    @property
+    def filters(self) -> bool:
+        """Whether K <= 0, so that this is the Riccati equation of a Kalman filter."""
+        return bool(self.R.size == 0 or np.linalg.eigvalsh(self.R)[0] > 0)
+
+
+@dataclass(frozen=True, eq=False)
 class DesignProblem:
     """Find constant parameters that make `target` attracting, at given rates, within bounds.
 
@@ -135,6 +166,7 @@ Problem = (
     | SteeringProblem
     | TokenProblem
     | CertificationProblem
+    | ComparisonProblem
     | DesignProblem
 )
 

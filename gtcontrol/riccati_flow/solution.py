@@ -15,7 +15,7 @@ from .crossing import blow_up
 from .flow import transition
 from .status import Crossing, CrossingStatus
 
-__all__ = ["covariance_at", "factor_at"]
+__all__ = ["covariance_at", "factor_at", "transport"]
 
 
 def factor_at(A: ArrayLike, K: ArrayLike, factor: ArrayLike, time: float) -> Array:
@@ -62,15 +62,7 @@ def factor_at(A: ArrayLike, K: ArrayLike, factor: ArrayLike, time: float) -> Arr
 def covariance_at(
     A: ArrayLike, K: ArrayLike, factor: ArrayLike, noise: ArrayLike, time: float
 ) -> Array:
-    """Return S(t) of S' = A S + S Aᵀ + S K S + Q by doubling.
-
-    A step takes S to Γ + Φ S (I - G S)⁻¹ Φᵀ; two steps are one of the same form with
-
-        Φ₂ = Φ (I - Γ G)⁻¹ Φ,   Γ₂ = Γ + Φ Γ (I - G Γ)⁻¹ Φᵀ,   G₂ = G + Φᵀ G (I - Γ G)⁻¹ Φ,
-
-    which keeps Γ and G symmetric and needs no growing exponential.  On a short step the matrices
-    follow from the exponential H of h [[-Aᵀ, -K], [Q, A]]: Γ = H₂₁ H₁₁⁻¹, Φ = H₁₁⁻ᵀ and
-    G = -H₁₁⁻¹ H₁₂.
+    """Return S(t) of S' = A S + S Aᵀ + S K S + Q, for any K; see :func:`transport`.
 
     Parameters
     ----------
@@ -97,7 +89,41 @@ def covariance_at(
     time = _check.number("time", time, low=0.0)
     _refuse_blow_up(blow_up(A, K, factor, noise), time)
     A, K = _check.square("A", A), _check.symmetric("K", K)
-    Q, L = _check.symmetric("noise", noise), _check.array("factor", factor, 2)
+    return transport(A, K, _check.array("factor", factor, 2), _check.symmetric("noise", noise), time)
+
+
+def transport(A: Array, K: Array, factor: Array, noise: Array, time: float) -> Array:
+    """Return S(t) of S' = A S + S Aᵀ + S K S + Q by doubling, where S is known to exist.
+
+    A step takes S to Γ + Φ S (I - G S)⁻¹ Φᵀ; two steps are one of the same form with
+
+        Φ₂ = Φ (I - Γ G)⁻¹ Φ,   Γ₂ = Γ + Φ Γ (I - G Γ)⁻¹ Φᵀ,   G₂ = G + Φᵀ G (I - Γ G)⁻¹ Φ,
+
+    which keeps Γ and G symmetric and needs no growing exponential.  On a short step the matrices
+    follow from the exponential H of h [[-Aᵀ, -K], [Q, A]]: Γ = H₂₁ H₁₁⁻¹, Φ = H₁₁⁻ᵀ and
+    G = -H₁₁⁻¹ H₁₂.
+
+    Parameters
+    ----------
+    A, K : (d, d) arrays
+        K symmetric; if K <= 0, S exists for ever.
+    factor : (d, r) array
+        Factor L of the start.
+    noise : (d, d) array
+        Intensity Q, symmetric positive semidefinite.
+    time : float
+        Not negative.
+
+    Returns
+    -------
+    (d, d) array
+
+    Raises
+    ------
+    OutOfScale
+        If numbers overflow.
+    """
+    Q, L = noise, factor
     size = max(float(np.linalg.norm(X, 2)) for X in (A, K, Q))
     halvings = max(0, math.frexp(8 * size * time)[1])
     d, one = len(A), np.eye(len(A))
