@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .certification.run import certify as certify
     from .certification.verification import Verification as Verification, verify as verify
     from .comparison.riccati import riccati as riccati
+    from .comparison.run import compare as compare
     from .errors import GtcontrolError as GtcontrolError
     from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
     from .parameters import Parameters as Parameters
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .results.blow_up import BlowUp as BlowUp
     from .results.certificate import Certificate as Certificate
     from .results.claims import Claim as Claim
+    from .results.comparison import Comparison as Comparison
     from .results.design import Design as Design
     from .results.equilibria import Equilibrium as Equilibrium
     from .results.reachability import Reachability as Reachability
@@ -62,6 +64,7 @@ _HOMES = {
     "Bounds": "problem.bounds",
     "Certificate": "results.certificate",
     "Claim": "results.claims",
+    "Comparison": "results.comparison",
     "ControlEnergy": "problem.costs",
     "Definiteness": "status",
     "Equilibrium": "results.equilibria",
@@ -87,6 +90,7 @@ _HOMES = {
     "blow_up": "certification.bracket.run",
     "certify": "certification.run",
     "check_tokens": "validation.tokens",
+    "compare": "comparison.run",
     "equilibria": "certification.equilibria.run",
     "design": "certification.design.run",
     "load": "results.storage",

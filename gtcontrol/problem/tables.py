@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ..parameters import Parameters
+from ..riccati_flow.kalman import KalmanModel
 from ..schedule import Schedule
 from . import memory
 from .bounds import Bounds
@@ -25,6 +26,7 @@ __all__ = [
     "BoundsTable",
     "CostTable",
     "LetterTable",
+    "ModelTable",
     "ParametersTable",
     "PieceTable",
     "build_schedule",
@@ -55,6 +57,20 @@ class ParametersTable(Table):
         """Make the parameters for tokens of dimension `dim`, or of that of the arrays."""
         with located(where):
             return Parameters(self.A, self.B, self.V, self.b, self.noise, beta=self.beta, dim=dim)
+
+
+class ModelTable(Table):
+    """A linear system with noisy measurements; see :class:`gtcontrol.KalmanModel`."""
+
+    A: Matrix
+    C: Vectors
+    R: Matrix | None = None
+    noise: Matrix | None = None
+
+    def build(self, where: str) -> KalmanModel:
+        """Make the model."""
+        with located(where):
+            return KalmanModel(self.A, self.C, self.R, self.noise)
 
 
 class PieceTable(ParametersTable):

@@ -20,7 +20,15 @@ from .plain import agree, pack_plain, plain, read_array
 __all__ = ["FINDINGS", "Comparison", "HiddenMode", "Row"]
 
 #: What a row of the table can be.
-FINDINGS = ("right", "wrong", "no answer", "rightly refused", "as expected", "off")
+FINDINGS = (
+    "right",
+    "right for full rank",
+    "wrong",
+    "no answer",
+    "rightly refused",
+    "on its way",
+    "contradicts",
+)
 
 
 @dataclass(frozen=True, eq=False)

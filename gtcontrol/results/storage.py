@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import ResultFileInvalid
 from .base import Result
 from .certificate import Certificate
+from .comparison import Comparison
 from .design import Design
 from .folders import path_of
 from .reachability import Reachability
@@ -46,6 +47,7 @@ _KINDS: dict[str, type[Result]] = {
         Certificate,
         Design,
         RiccatiSolution,
+        Comparison,
     )
 }
 

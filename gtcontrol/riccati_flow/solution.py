@@ -89,7 +89,9 @@ def covariance_at(
     time = _check.number("time", time, low=0.0)
     _refuse_blow_up(blow_up(A, K, factor, noise), time)
     A, K = _check.square("A", A), _check.symmetric("K", K)
-    return transport(A, K, _check.array("factor", factor, 2), _check.symmetric("noise", noise), time)
+    return transport(
+        A, K, _check.array("factor", factor, 2), _check.symmetric("noise", noise), time
+    )
 
 
 def transport(A: Array, K: Array, factor: Array, noise: Array, time: float) -> Array:
@@ -126,6 +128,19 @@ def transport(A: Array, K: Array, factor: Array, noise: Array, time: float) -> A
     Q, L = noise, factor
     size = max(float(np.linalg.norm(X, 2)) for X in (A, K, Q))
     halvings = max(0, math.frexp(8 * size * time)[1])
+    d = len(A)
+    try:
+        S = _doubled(A, K, L, Q, time, halvings)
+    except np.linalg.LinAlgError:  # overflow, or the inverse of what has underflown
+        S = np.full((d, d), np.nan)
+    if not np.all(np.isfinite(S)):
+        raise OutOfScale(
+            f"numbers leave the range of double precision before t = {time:.6g}; shorten the time."
+        )
+    return np.asarray(0.5 * (S + S.T))
+
+
+def _doubled(A: Array, K: Array, L: Array, Q: Array, time: float, halvings: int) -> Array:
     d, one = len(A), np.eye(len(A))
     with np.errstate(all="ignore"):
         H = expm(math.ldexp(time, -halvings) * np.block([[-A.T, -K], [Q, A]]))
@@ -141,11 +156,7 @@ def transport(A: Array, K: Array, factor: Array, noise: Array, time: float) -> A
         moved = Phi @ L
         inner = np.linalg.inv(np.eye(L.shape[1]) - L.T @ G @ L)
         S = Gamma + moved @ inner @ moved.T
-    if not np.all(np.isfinite(S)):
-        raise OutOfScale(
-            f"numbers leave the range of double precision before t = {time:.6g}; shorten the time."
-        )
-    return np.asarray(0.5 * (S + S.T))
+    return np.asarray(S)
 
 
 def _refuse_blow_up(crossing: Crossing, time: float) -> None:

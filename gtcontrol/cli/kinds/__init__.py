@@ -19,7 +19,7 @@ from .base import KindDocument, Source, Task
 __all__ = ["KINDS", "Kind", "load", "owners", "prepare", "read"]
 
 #: The kinds, in the order in which help texts list them; each is a module of this package.
-KINDS = ("steer", "simulate", "reach", "certify", "design")
+KINDS = ("steer", "simulate", "reach", "certify", "design", "compare")
 
 
 class Kind(Protocol):

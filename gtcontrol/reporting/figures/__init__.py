@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...results.base import Result
 from ...results.certificate import Certificate
+from ...results.comparison import Comparison
 from ...results.design import Design
 from ...results.reachability import Reachability
 from ...results.riccati import RiccatiSolution
@@ -30,20 +31,22 @@ def draw(result: Result) -> dict[str, Figure]:
         "tokens" (if tokens were moved); a simulation "path", "covariance" and "mean"; a
         run of tokens "path"; a reachability answer "laws"; a certificate "envelope" and, in
         dimension 2, "cone" (if anything was integrated); a design "path" and "distance" (if it
-        was simulated); a Riccati solution "spectrum".
+        was simulated); a comparison "flow" and "spectrum"; a Riccati solution
+        "spectrum".
 
     Returns
     -------
     dict from str to matplotlib.figure.Figure
         In the order in which they are best read.
     """
-    from . import certificate, clouds, design, laws, spectra
+    from . import certificate, clouds, comparison, design, laws, spectra
 
     pictures: dict[type[Result], Callable[[Any], dict[str, Figure]]] = {
         Steering: _steering,
         Trajectory: _trajectory,
         Certificate: certificate.pictures,
         Design: design.pictures,
+        Comparison: comparison.pictures,
         RiccatiSolution: spectra.pictures,
         TokenRun: lambda run: {"path": clouds.tokens(run)},
         Reachability: lambda answer: {"laws": laws.reachability(answer)},

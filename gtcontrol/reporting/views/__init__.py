@@ -7,13 +7,14 @@ from typing import Any
 
 from ...results.base import Result
 from ...results.certificate import Certificate
+from ...results.comparison import Comparison
 from ...results.design import Design
 from ...results.reachability import Reachability
 from ...results.riccati import RiccatiSolution
 from ...results.steering import Steering
 from ...results.tokens import TokenRun
 from ...results.trajectory import Trajectory
-from . import certificate, design, reachability, riccati, steering, tokens, trajectory
+from . import certificate, comparison, design, reachability, riccati, steering, tokens, trajectory
 from .base import Fact, Table, View
 
 __all__ = ["Fact", "Table", "View", "view"]
@@ -26,6 +27,7 @@ _VIEWS: dict[type[Result], Callable[[Any], View]] = {
     Reachability: reachability.view,
     Certificate: certificate.view,
     Design: design.view,
+    Comparison: comparison.view,
     RiccatiSolution: riccati.view,
     TokenRun: tokens.view,
 }

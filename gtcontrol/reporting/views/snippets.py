@@ -13,13 +13,14 @@ from ...problem.bounds import Bounds
 from ...problem.costs import ControlEnergy, Cost, KineticEnergy, MinimumTime
 from ...problem.definitions import (
     CertificationProblem,
+    ComparisonProblem,
     DesignProblem,
     ReachabilityProblem,
     SimulationProblem,
     SteeringProblem,
 )
 
-__all__ = ["certifying", "command", "designing", "reaching", "simulating", "steering"]
+__all__ = ["certifying", "command", "comparing", "designing", "reaching", "simulating", "steering"]
 
 #: Arrays with more entries than this are not written out.
 LARGEST = 16
@@ -89,6 +90,25 @@ def certifying(problem: CertificationProblem) -> str:
         f"{head}parameters = {given}\nanswer = gt.certify(parameters{start})\n"
         "print(answer.summary())\n"
     )
+
+
+def comparing(problem: ComparisonProblem) -> str:
+    """Python code that compares again; from its saved values if large or no filter's."""
+    p = problem
+    given = {"A": p.A, "C": p.C, "R": p.R, "noise": p.noise}
+    shown = {k: v for k, v in given.items() if v is not None}
+    head = _laws(**({} if p.start is None else {"start": p.start}))
+    if not head or not p.filters or any(v.size > LARGEST for v in shown.values()):
+        model = "p.A, p.C, p.R, p.noise"
+        if not p.filters:
+            eye = "[[float(i == j) for j in range(len(p.A))] for i in range(len(p.A))]"
+            model = f"gt.Parameters(A=p.A, V={eye}, B=p.K / 2, noise=p.noise)"
+        call = f"seen = gt.compare({model}, start=p.start, horizon=p.horizon)\n"
+        return f"{_SAVED}{call}print(seen.summary())\n"
+    listed = "".join(f"    {k}={_array(v)},\n" for k, v in shown.items())
+    start = "" if p.start is None else "    start=start,\n"
+    horizon = "" if p.horizon is None else f"    horizon={p.horizon!r},\n"
+    return f"{head}seen = gt.compare(\n{listed}{start}{horizon})\nprint(seen.summary())\n"
 
 
 def designing(problem: DesignProblem) -> str:

@@ -1,0 +1,167 @@
+"""The covariance flow from the start: by integration, and by the closed form at its end."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._check import Array
+from ..errors import InvalidNumber, OutOfScale
+from ..gaussian import Gaussian
+from ..parameters import Parameters
+from ..problem.definitions import ComparisonProblem
+from ..results.trajectory import Trajectory, factor_of
+from ..riccati_flow.flow import transition
+from ..riccati_flow.solution import covariance_at, factor_at, transport
+from ..simulation.run import simulate
+from ..status import KalmanVerdict
+from .equation import Equation
+from .steady import Limit
+
+__all__ = ["Course", "distance", "follow"]
+
+#: Times at which the eigenvalues of the covariance are kept.
+KEPT = 161
+
+#: Times of the flow, in units of the slowest rate, of the fastest mode, and of growth.
+RATES, MOST, GROWTHS, TURNS = 20.0, 400.0, 4.0, 6.0
+
+#: A step of the closed form, in units of ‖A‖, and their largest number.
+STEP, MOST_STEPS = 2.0, 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """The flow: times (n,), eigenvalues (n, d), the covariance (d, d) at the last time.
+
+    `agreement` is the number of decimal digits to which the closed form agrees there.
+    """
+
+    times: Array
+    eigenvalues: Array
+    final: Array
+    agreement: float
+    complete: bool
+
+
+def follow(
+    problem: ComparisonProblem, equation: Equation, limit: Limit, blow_up: float = math.inf
+) -> Course:
+    """Integrate the flow for long enough to see what it does, or up to the horizon asked for."""
+    start = problem.start
+    if start is None:
+        start = Gaussian(
+            np.zeros(problem.dim), math.sqrt(_unit(equation, limit)) * np.eye(problem.dim)
+        )
+    end = problem.horizon
+    if end is None:
+        end = _horizon(equation, limit) if math.isinf(blow_up) else blow_up
+    loses = limit.covariance is not None and _rank(limit.covariance) < start.rank
+    noise = problem.noise
+    if noise is None and loses:  # the factor of what is lost leaves the range of floats
+        noise = np.zeros_like(equation.A)
+    p = Parameters(A=equation.A, V=np.eye(problem.dim), B=0.5 * equation.K, noise=noise)
+    path = simulate(start, p, end)
+    last = float(path.times[-1])
+    times = _times(last, limit.verdict)
+    values = np.array([_eigenvalues(path, t, problem.dim) for t in times])
+    final = path.at(last).covariance
+    agreement = _agreement(problem, equation, start, final, last)
+    return Course(times, values, final, agreement, last >= end * (1 - 1e-12))
+
+
+def _unit(equation: Equation, limit: Limit) -> float:
+    """A variance of natural size."""
+    sizes = [float(np.linalg.norm(x, 2)) for x in (equation.A, equation.K)]
+    if limit.covariance is not None and limit.covariance.any():
+        return float(np.trace(limit.covariance)) / equation.dim
+    return sizes[0] / sizes[1] if min(sizes) > 0 else 1.0
+
+
+def _rank(S: Array) -> int:
+    values = np.linalg.eigvalsh(S)
+    return int(np.sum(values > 1e-13 * max(float(values[-1]), 0.0)))
+
+
+def _horizon(equation: Equation, limit: Limit) -> float:
+    """A time after which the long run is seen."""
+    size = float(np.linalg.norm(equation.A, 2))
+    if limit.base is not None:
+        size = max(size, float(np.linalg.norm(equation.closed_loop(limit.base), 2)))
+    if size == 0:
+        size = float(np.linalg.norm(equation.K, 2)) or 1.0
+    if math.isfinite(limit.period):
+        return TURNS * limit.period
+    if limit.verdict is KalmanVerdict.UNBOUNDED and limit.rate > 0:
+        return GROWTHS / limit.rate
+    if limit.verdict is KalmanVerdict.CONVERGES and 0 < limit.rate < math.inf:
+        return min(RATES / limit.rate, MOST / size)
+    return (MOST if limit.verdict is KalmanVerdict.MARGINAL else 20.0) / size
+
+
+def _times(last: float, verdict: KalmanVerdict) -> Array:
+    if verdict is KalmanVerdict.MARGINAL:  # powers of t are lines in log-log scale
+        return np.concatenate([[0.0], last * np.logspace(-3.5, 0.0, KEPT - 1)])
+    return np.linspace(0.0, last, KEPT)
+
+
+def _eigenvalues(path: Trajectory, t: float, d: int) -> Array:
+    values = path.at(t).eigenvalues
+    return np.concatenate([values, np.zeros(d - values.size)])
+
+
+def _agreement(
+    problem: ComparisonProblem, equation: Equation, start: Gaussian, final: Array, time: float
+) -> float:
+    """Digits to which the closed form agrees with the integration; nan if it cannot be told."""
+    A, K, Q, L = equation.A, equation.K, equation.Q, start.factor
+    try:
+        if problem.filters:
+            closed = _stepped(A, K, L, Q, time)
+        elif problem.noise is None:
+            factor = factor_at(A, K, L, time)
+            closed = factor @ factor.T
+        else:
+            closed = covariance_at(A, K, L, Q, time)
+    except (OutOfScale, InvalidNumber):
+        return math.nan
+    return distance(final, closed)
+
+
+def _stepped(A: Array, K: Array, factor: Array, noise: Array, time: float) -> Array:
+    """S(t) by the closed form, in steps in which no mode grows much: in one, digits are lost.
+
+    Raises
+    ------
+    OutOfScale
+        If there would be too many steps.
+    """
+    size = float(np.linalg.norm(A, 2))
+    steps = max(1, math.ceil(size * time / STEP))
+    if steps > MOST_STEPS:
+        raise OutOfScale(f"{steps} steps are too many; shorten the time.")
+    L, h = factor, time / steps
+    if noise.any():
+        for _ in range(steps):
+            L = factor_of(transport(A, K, L, noise, h))
+        return np.asarray(L @ L.T)
+    Phi, G = transition(A, K, h)
+    for _ in range(steps):
+        root = np.linalg.cholesky(np.eye(L.shape[1]) - L.T @ G @ L)
+        L = np.linalg.solve(root, (Phi @ L).T).T
+    return np.asarray(L @ L.T)
+
+
+def distance(X: Array, Y: Array, unit: float = 0.0) -> float:
+    """Decimal digits to which X agrees with Y: -log₁₀ of the relative difference, at most 16."""
+    size = max(float(np.linalg.norm(Y)), unit)
+    if not np.all(np.isfinite(X)) or not np.all(np.isfinite(Y)):
+        return math.nan
+    off = float(np.linalg.norm(X - Y))
+    if off == 0:
+        return 16.0
+    if size == 0:
+        return 0.0
+    return float(np.clip(-math.log10(off / size), 0.0, 16.0))
