@@ -7,6 +7,7 @@ The test is that of Popov, Belevitch and Hautus: (C, A) has an unseen mode at λ
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,13 +121,19 @@ def groups(A: Array, *, whole: bool = False) -> Spectrum:
 def _classified(A: Array) -> Spectrum:
     if not A.any():
         return spectrum_of(A)
-    made = np.asarray(matrix_balance(A, permute=False)[0])
+    made = np.asarray(matrix_balance(A, permute=False)[0], dtype=np.float64)
     size = float(np.linalg.norm(made, 2))
-    values, left, right = eig(made, left=True, right=True)
+    values, left, right = _eigen(made)
     overlaps = np.abs(np.sum(left.conj() * right, axis=0))
     near = np.abs(values.real) <= FARTHEST * size
     condition = float(np.max(1 / np.maximum(overlaps[near], EPS), initial=1.0))
     return spectrum_of(made, min(ROUNDINGS * EPS * condition * len(A), FARTHEST))
+
+
+def _eigen(A: Array) -> tuple[Complex, Complex, Complex]:
+    """Eigenvalues, left and right eigenvectors of unit length."""
+    made: Any = eig(A, left=True, right=True)
+    return made[0], made[1], made[2]
 
 
 def hidden(A: Array, C: Array, above: float = -np.inf) -> tuple[Hidden, ...]:

@@ -11,7 +11,7 @@ from ..problem.definitions import ComparisonProblem
 from ..riccati_flow.status import Crossing, CrossingStatus
 from ..status import KalmanVerdict
 from .equation import Equation
-from .modes import Hidden, groups, hidden
+from .modes import Hidden, groups
 from .steady import Limit
 
 __all__ = ["of_crossing", "of_limit", "written"]
@@ -150,8 +150,8 @@ def of_crossing(problem: ComparisonProblem, crossing: Crossing, limit: Limit) ->
     direction = ", ".join(f"{x + 0.0:.4g}" for x in vectors[:6, -1])
     dots = ", ..." if len(values) > 6 else ""
     first = (
-        f"K has the positive eigenvalue {values[-1]:.6g} in the direction ({direction}{dots}): this "
-        "is no Kalman filter"
+        f"K has the positive eigenvalue {values[-1]:.6g} in the direction ({direction}{dots}): "
+        "this is no Kalman filter"
     )
     if crossing.status is CrossingStatus.BLOWS_UP:
         return (
@@ -164,8 +164,9 @@ def of_crossing(problem: ComparisonProblem, crossing: Crossing, limit: Limit) ->
                 f"{first}. From this start there is no conjugate point (proved), and the "
                 "integrated flow converges to the stabilising root."
             )
-        return f"{first}. From this start there is no conjugate point (proved); ask `certify` for more."
+        never = "From this start there is no conjugate point (proved)"
+        return f"{first}. {never}; ask `certify` for more."
     return (
-        f"{first}. There is no conjugate point before t = {crossing.lower:.6g} (proved); what comes "
-        "after is not decided."
+        f"{first}. There is no conjugate point before t = {crossing.lower:.6g} (proved); what "
+        "comes after is not decided."
     )

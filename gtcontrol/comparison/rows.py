@@ -153,20 +153,14 @@ def _flow(equation: Equation, limit: Limit, course: Course) -> Row:
 def _other(equation: Equation, answer: Answer, limit: Limit, full: Limit) -> Row:
     row = _judged(equation, answer, limit)
     if answer.X is None:
-        return replace(row, **_silence(answer, limit))
-    if limit.covariance is None:
-        word = "right for full rank" if _is_full(equation, row, full) else "wrong"
-        return replace(row, finding=word, why=_misled(row, limit, full))
-    if row.digits >= SAME:
-        return replace(row, finding="right", why=_praise(row, limit))
-    if row.root.startswith("no solution"):
-        return replace(row, finding="wrong", why="does not solve the equation")
-    if _is_full(equation, row, full):
-        why = "the limit of full-rank starts, to which this start does not tend"
-        return replace(row, finding="right for full rank", why=why)
-    if limit.verdict is KalmanVerdict.CONTINUUM:
-        return replace(row, finding="wrong", why=_misled(row, limit, full))
-    return replace(row, finding="wrong", why=f"another root than the limit ({row.root})")
+        finding, why = _silence(answer, limit)
+    elif limit.covariance is not None and row.digits >= SAME:
+        finding, why = "right", _praise(row, limit)
+    elif _is_full(equation, row, full):
+        finding, why = "right for full rank", _elsewhere(limit)
+    else:
+        finding, why = "wrong", _misled(row, limit)
+    return replace(row, finding=finding, why=why)
 
 
 def _is_full(equation: Equation, row: Row, full: Limit) -> bool:
@@ -176,30 +170,36 @@ def _is_full(equation: Equation, row: Row, full: Limit) -> bool:
     return distance(row.X, full.covariance, _unit(equation, full.covariance)) >= SAME
 
 
-def _silence(answer: Answer, limit: Limit) -> dict[str, str]:
+def _silence(answer: Answer, limit: Limit) -> tuple[str, str]:
     """Finding and reason where a back end gave no answer."""
     if answer.message == "not installed":
-        return {"finding": "no answer", "why": "not installed"}
-    if limit.covariance is None and limit.verdict is not KalmanVerdict.UNDECIDED:
-        return {"finding": "rightly refused", "why": _NOWHERE[limit.verdict]}
-    if limit.verdict is KalmanVerdict.CONTINUUM:
-        return {"finding": "rightly refused", "why": _NOWHERE[KalmanVerdict.CONTINUUM]}
+        return "no answer", "not installed"
+    nowhere = _NOWHERE.get(limit.verdict)
+    if nowhere is not None and limit.verdict is not KalmanVerdict.UNDECIDED:
+        return "rightly refused", nowhere
     if limit.verdict is KalmanVerdict.MARGINAL:
-        return {
-            "finding": "no answer",
-            "why": "there is no stabilising root, but the covariance converges all the same",
-        }
-    return {"finding": "no answer", "why": "there is a limit"}
+        return (
+            "no answer",
+            "there is no stabilising root, but the covariance converges all the same",
+        )
+    return "no answer", "there is a limit" if nowhere is None else nowhere
 
 
-def _misled(row: Row, limit: Limit, full: Limit) -> str:
+def _elsewhere(limit: Limit) -> str:
+    if limit.covariance is None:
+        return f"the limit of full-rank starts; {_NOWHERE[limit.verdict]}"
+    return "the limit of full-rank starts, to which this start does not tend"
+
+
+def _misled(row: Row, limit: Limit) -> str:
+    nowhere = _NOWHERE.get(limit.verdict)
     if row.root.startswith("no solution"):
-        return f"does not solve the equation; {_NOWHERE[limit.verdict]}"
+        return "does not solve the equation" + ("" if nowhere is None else f"; {nowhere}")
     if limit.verdict is KalmanVerdict.CONTINUUM:
         return "one of a continuum of roots, given without a warning; the start decides"
-    if limit.verdict is KalmanVerdict.PERIODIC and full.covariance is not None:
-        return f"a root that full-rank starts tend to; {_NOWHERE[limit.verdict]}"
-    return f"a root that is not reached: {_NOWHERE[limit.verdict]}"
+    if nowhere is not None:
+        return f"a root that is not reached: {nowhere}"
+    return "another root than the limit"
 
 
 def _praise(row: Row, limit: Limit) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import schur
@@ -50,7 +51,7 @@ def shares(M: Array, spectrum: Spectrum, factor: Array | None) -> tuple[Group, .
     cuts = _cuts(spectrum)
     start = np.eye(k) if factor is None else _orthonormal(factor)
     found, before = [], 0
-    for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+    for first, last in pairwise(cuts):
         # Vectors that lead in the first `last` modes: left vectors of these see them.
         if factor is None or last == k:
             leading = min(last, start.shape[1])

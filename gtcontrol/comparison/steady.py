@@ -146,7 +146,7 @@ class _Excess:
         cause = ""
         for g in active:
             whole = band(M, spectrum, g)
-            chosen = whole
+            chosen: Array | None = whole
             if g.taken < g.size and L is not None:
                 chosen, cause = directions(M, spectrum, g, L), "split"
             if chosen is None:

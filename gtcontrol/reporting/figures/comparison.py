@@ -126,7 +126,7 @@ def _finding(result: Comparison) -> str:
 def _range(result: Comparison, rows: list[Row]) -> tuple[float, float]:
     """Lowest and highest variance that are drawn."""
     seen: list[Array] = [result.eigenvalues.ravel()]
-    seen += [np.linalg.eigvalsh(row.X) for row in rows if row.X is not None]
+    seen += [np.asarray(np.linalg.eigvalsh(row.X)) for row in rows if row.X is not None]
     values = np.concatenate(seen)
     values = values[np.isfinite(values) & (values > 0)]
     if not values.size:
@@ -151,6 +151,7 @@ def _spectrum(result: Comparison) -> Figure:
     p = result.problem
     fig = figure(8.0, 4.6)
     rows = [row for row in result.table if row.X is not None and row.name in STYLES]
+    answers = [np.zeros_like(p.A) if row.X is None else row.X for row in rows]
     stable = [row.name for row in rows if row.abscissa < 0]
     finding = "Closed loops of the answers"
     if rows and len(stable) == len(rows):
@@ -162,8 +163,8 @@ def _spectrum(result: Comparison) -> Figure:
     ax = fig.add_subplot()
     own = np.linalg.eigvals(p.A)
     ax.plot(own.real, own.imag, ls="", marker="x", color=GREY, ms=9, mew=1.8, label="A (open loop)")
-    for place, row in enumerate(rows):
-        values = np.linalg.eigvals(p.A + row.X @ p.K)
+    for place, (row, X) in enumerate(zip(rows, answers, strict=True)):
+        values = np.linalg.eigvals(p.A + X @ p.K)
         colour, mark = STYLES[row.name]
         ax.plot(
             values.real,

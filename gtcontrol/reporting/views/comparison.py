@@ -18,6 +18,9 @@ __all__ = ["view"]
 #: Matrices with more entries than this are given by their norm.
 LARGEST = 9
 
+#: Rows of our own answers.
+OURS = ("gtcontrol (algebra)", "gtcontrol (flow)")
+
 
 def view(result: Comparison) -> View:
     """Put a comparison into words."""
@@ -51,7 +54,7 @@ def _facts(result: Comparison) -> list[Fact]:
     if math.isfinite(result.upper):
         facts.append(Fact("blow-up time", _enclosure(result)))
     facts += [Fact("hidden mode", _hidden(mode)) for mode in result.hidden[:3]]
-    facts.append(Fact("who is right", _tally(result)))
+    facts += [Fact(r.name, _short_row(r)) for r in result.table if r.name not in OURS]
     facts.append(Fact("flow", _flow(result)))
     facts.append(Fact("work", f"{duration(result.seconds)}; {result.versions}"))
     return facts
@@ -91,10 +94,14 @@ def _hidden(mode: HiddenMode) -> str:
     )
 
 
-def _tally(result: Comparison) -> str:
-    others = [row for row in result.table if not row.name.startswith("gtcontrol")]
-    parts = [f"{row.name}: {row.finding}" for row in others]
-    return "; ".join(parts)
+def _short_row(row: Row) -> str:
+    if not row.answered:
+        return f"{row.finding} ({_short(row.message)})" if row.message != row.why else row.why
+    digits = "" if math.isnan(row.digits) else f" {row.digits:.1f} digits,"
+    return (
+        f"{row.finding}:{digits} residual {error(row.residual)}, largest real part of the closed "
+        f"loop {number(row.abscissa, 3)}; {row.root}"
+    )
 
 
 def _flow(result: Comparison) -> str:
@@ -129,11 +136,12 @@ def _norm(value: object) -> float:
 
 def _notes(result: Comparison) -> list[str]:
     noise = " + Q" if result.problem.noise is not None else ""
-    notes = [
+    first = (
         f"Here V = v I, so S′ = A S + S Aᵀ + S K S{noise} with K = v (B + Bᵀ). For "
         "K = -Cᵀ R⁻¹ C this is the error covariance of the Kalman-Bucy filter of dx = A x dt + dw, "
         "dy = C x dt + dv. The antisymmetric part of B and the mean play no part."
-    ]
+    )
+    notes = [first]
     if not result.problem.filters:
         notes.append("K has a positive eigenvalue: no measurement has negative information.")
     return notes
@@ -181,7 +189,8 @@ def _row(result: Comparison, row: Row) -> tuple[str, ...]:
 
 
 def _small(value: float) -> str:
-    return "" if math.isnan(value) else error(value)
+    # A hyphen that does not break: the columns are narrow.
+    return "" if math.isnan(value) else error(value).replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
 def _signs(result: Comparison, row: Row) -> str:
