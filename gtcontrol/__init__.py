@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from .certification.run import certify as certify
     from .certification.verification import Verification as Verification, verify as verify
     from .comparison.riccati import riccati as riccati
+    from .comparison.discrete import (
+        LayerComparison as LayerComparison,
+        compare_layers as compare_layers,
+        kalman_layers as kalman_layers,
+    )
+    from .comparison.realisation import realise_noise as realise_noise
     from .comparison.run import compare as compare
     from .errors import GtcontrolError as GtcontrolError
     from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
@@ -90,12 +96,16 @@ _HOMES = {
     "blow_up": "certification.bracket.run",
     "certify": "certification.run",
     "check_tokens": "validation.tokens",
+    "LayerComparison": "comparison.discrete",
     "compare": "comparison.run",
+    "compare_layers": "comparison.discrete",
     "equilibria": "certification.equilibria.run",
     "design": "certification.design.run",
+    "kalman_layers": "comparison.discrete",
     "load": "results.storage",
     "reachable": "steering.exact.reachability",
     "riccati": "comparison.riccati",
+    "realise_noise": "comparison.realisation",
     "simulate": "simulation.run",
     "simulate_tokens": "validation.tokens",
     "steer": "steering.run",

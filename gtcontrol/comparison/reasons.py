@@ -47,6 +47,8 @@ def of_limit(problem: ComparisonProblem, equation: Equation, limit: Limit, full:
         return f"{who} has no limit: {_turning(problem, limit)}{_besides(limit, full)}"
     if limit.verdict is KalmanVerdict.CONTINUUM and limit.mode is not None:
         return _continuum(problem, limit, limit.mode, who)
+    if limit.verdict is KalmanVerdict.UNDECIDED:
+        return f"No limit is claimed: {limit.cause}"
     S = limit.covariance
     rank = 0 if S is None else int(np.sum(np.linalg.eigvalsh(S) > _tiny(S)))
     towards = "to 0" if not rank else f"to a covariance of rank {rank}"

@@ -34,8 +34,7 @@ from .shares import Group, band, directions, rate_of, shares
 
 __all__ = ["Limit", "long_run"]
 
-#: Relative error of a limit whose conditioning cannot be told, as a mode is on the axis.
-LOST = 1e-12
+EPS = 2.220446049250313e-16
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +89,10 @@ def long_run(equation: Equation, factor: Array | None) -> Limit:
     mode = first_within(unseen, driven)
     if mode is not None:
         return _unbounded(mode, "driven")
-    least = stabilising_root(equation.on(driven))[0]
+    try:
+        least = stabilising_root(equation.on(driven))[0]
+    except np.linalg.LinAlgError as error:
+        return Limit(KalmanVerdict.UNDECIDED, cause=str(error))
     base = driven @ least @ driven.T
     M = equation.closed_loop(base)
     reached = np.eye(equation.dim)
@@ -99,12 +101,14 @@ def long_run(equation: Equation, factor: Array | None) -> Limit:
     inner = reached.T @ M @ reached
     settling = np.linalg.eigvals(driven.T @ M @ driven).real
     rate = float(-2 * settling.max()) if settling.size else np.inf
-    try:
-        excess = _Excess(equation, base, M, reached, factor, groups(inner), unseen, rate)
-        return excess.limit()
-    except np.linalg.LinAlgError:  # eigenvalues that rounding does not tell apart
-        coarse = groups(inner, whole=True)
-        return _Excess(equation, base, M, reached, factor, coarse, unseen, rate).limit()
+    for whole in (False, True):  # as one block, for eigenvalues that rounding does not tell apart
+        spectrum = groups(inner, whole=whole)
+        excess = _Excess(equation, base, M, reached, factor, spectrum, unseen, rate)
+        try:
+            return excess.limit()
+        except np.linalg.LinAlgError as error:
+            said = str(error)
+    return Limit(KalmanVerdict.UNDECIDED, cause=said)
 
 
 def _persistent(equation: Equation) -> tuple[Hidden, ...]:
@@ -157,12 +161,11 @@ class _Excess:
         if mode is not None:
             return _unbounded(mode, "")
         on_axis = next((g for g in found if g.side == 0 and g.taken), None)
-        base = self._steady(U, on_axis is not None)
+        base, error = self._steady(U, on_axis is not None)
         partial = len(parts) > 0 and U.shape[1] < spectrum.unstable
         if on_axis is not None:
-            return self._on_axis(base, W @ band(M, spectrum, on_axis), partial)
+            return self._on_axis(base, error, W @ band(M, spectrum, on_axis), partial)
         rate = min(rate_of(found), self.settling)
-        error = self._error(base)
         chained = any(g.taken < g.size and not _scalar(M, spectrum, g) for g in active)
         verdict = KalmanVerdict.MARGINAL if chained else KalmanVerdict.CONVERGES
         return Limit(
@@ -176,20 +179,41 @@ class _Excess:
             return invariant_basis(M, self.spectrum, k)[0]
         return np.asarray(np.linalg.qr(np.concatenate([np.zeros((len(M), 0)), *parts], axis=1))[0])
 
-    def _steady(self, U: Array, on_axis: bool) -> Array:
-        """S₋ + U Y⁻¹ Uᵀ."""
+    def _steady(self, U: Array, on_axis: bool) -> tuple[Array, float]:
+        """S₋ + U Y⁻¹ Uᵀ, and an estimate of its relative error."""
         whole = groups(self.M)
         if U.shape[1] == whole.unstable and not whole.axis and not on_axis:
-            return stabilising_root(self.equation)[0]
+            return stabilising_root(self.equation)
         V = self.reached @ U
         e = self.equation
         quiet = Equation(V.T @ self.M @ V, e.C @ V, e.R, V.T @ e.K @ V, np.zeros((V.shape[1],) * 2))
-        return np.asarray(self.base + V @ stabilising_root(quiet)[0] @ V.T)
+        inner, error = stabilising_root(quiet)
+        S = np.asarray(self.base + V @ inner @ V.T)
+        return S, max(error, self._error(S))
 
     def _error(self, S: Array) -> float:
+        """Distance to the nearest root, relative to S."""
         if not S.any():
             return 0.0
-        return judge(self.equation.algebraic, S).error_estimate
+        error = judge(self.equation.algebraic, S).error_estimate
+        return error if np.isfinite(error) else self._distance(S)
+
+    def _distance(self, S: Array) -> float:
+        """One step of Newton's method that leaves alone what modes on the axis may change."""
+        e = self.equation
+        F = e.closed_loop(S)
+        values, vectors = np.linalg.eig(F)
+        half = e.A @ S
+        rest = half + half.T + S @ e.K @ S + e.Q
+        inner = np.linalg.solve(vectors, np.linalg.solve(vectors, rest).T).T
+        sums = values[:, None] + values
+        # A defective eigenvalue on the axis is spread by a root of the rounding.
+        free = np.abs(sums) <= 1e-6 * np.max(np.abs(values), initial=1e-300)
+        change = vectors @ np.where(free, 0.0, -inner / np.where(free, 1.0, sums)) @ vectors.T
+        size = float(np.linalg.norm(S))
+        spread = float(np.linalg.norm(rest)) + EPS * float(np.linalg.norm(half))
+        worst = spread / float(np.min(np.abs(sums)[~free], initial=np.inf))
+        return max(float(np.linalg.norm(change)), worst) / size
 
     def _turning(self, whole: Array, group: Group) -> Limit:
         """Modes of equal growth of which only some take part, and which turn."""
@@ -200,12 +224,10 @@ class _Excess:
         period = float(np.pi / abs(pair[0].imag)) if group.size == 2 else np.nan
         return Limit(KalmanVerdict.PERIODIC, period=period, cause="split")
 
-    def _on_axis(self, base: Array, basis: Array, partial: bool) -> Limit:
+    def _on_axis(self, base: Array, error: float, basis: Array, partial: bool) -> Limit:
         """Modes on the imaginary axis, which span `basis` (d, m), take part."""
         unseen = tuple(h for mode in self.unseen if (h := mode.within(basis)) is not None)
         if not unseen:
-            error = self._error(base)
-            error = error if np.isfinite(error) else LOST
             return Limit(KalmanVerdict.MARGINAL, base, error, base=base, partial=partial)
         mode = driven_mode(self.reached.T @ self.M @ self.reached, self._inside(unseen))
         if mode is not None:
@@ -228,10 +250,12 @@ class _Excess:
         inner = W.T @ self.equation.closed_loop(base) @ W
         excess = W.T @ (self.factor @ self.factor.T - base) @ W
         K, seen = W.T @ self.equation.K @ W, kept < basis.shape[1]
-        D, error, still = settled(inner, K, excess, groups(inner), seen=seen)
+        D, late, still = settled(inner, K, excess, groups(inner), seen=seen)
         if not still:
             return open_end
-        return replace(open_end, covariance=base + W @ D @ W.T, error=error, period=np.nan)
+        return replace(
+            open_end, covariance=base + W @ D @ W.T, error=max(error, late), period=np.nan
+        )
 
     def _inside(self, found: tuple[Hidden, ...]) -> tuple[Hidden, ...]:
         """Hidden modes in the coordinates of what is reached."""
