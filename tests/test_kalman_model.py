@@ -94,7 +94,7 @@ def test_the_antisymmetric_part_leaves_the_covariance_and_moves_the_mean():
     end = solve_ivp(rate, (0, 0.8), begin, rtol=1e-12, atol=1e-13, method="DOP853").y[:, -1]
     np.testing.assert_allclose(turned.final.mean, end[:3], rtol=1e-9)
     np.testing.assert_allclose(turned.final.covariance.ravel(), end[3:], rtol=1e-9)
-    assert np.linalg.norm(turned.final.mean - plain.final.mean) > 0.05
+    assert np.linalg.norm(turned.final.mean - plain.final.mean) > 0.01
 
 
 @given(seeds, dims, st.integers(1, 3))
@@ -141,7 +141,7 @@ def test_a_value_matrix_that_is_no_multiple_of_the_identity_is_refused():
     p = gt.Parameters(
         V=np.array([np.eye(2), [[1.0, 0.25], [0.0, 1.0]]]), B=np.array([-np.eye(2)] * 2)
     )
-    with pytest.raises(InvalidMethod, match="head 2 differs from one by 0.25"):
+    with pytest.raises(InvalidMethod, match=r"head 2 differs from one by 0\.25"):
         gt.KalmanModel.from_parameters(p)
 
 

@@ -57,7 +57,7 @@ __all__ = ["LayerComparison", "compare_layers", "kalman_layers"]
 INSIDE = 1e-10
 
 #: Layers after which a limit is given up, and relative changes below which it is reached.
-MOST_LAYERS, SETTLED = 100_000, 1e-14
+MOST_LAYERS, SETTLED = 20_000, 1e-14
 
 #: Growth of the covariance beyond which layers diverge.
 DIVERGED = 1e12
@@ -84,6 +84,11 @@ def kalman_layers(
     V = F, A = F - I and score matrices that change from layer to layer.  Move them by
     ``gt.simulate(start, schedule, layers=steps)``.
 
+    The score matrices are those of the filter that begins at the start, so the layers do not
+    correct deviations from it, not even those of rounding.  In one dimension a deviation of the
+    covariance is multiplied by f² T (3T - 2) in each layer, T = 1/√(1 + c² s/r), which is below 1
+    in size for |f| < √3; a filter that is very unstable should be followed for few layers only.
+
     Parameters
     ----------
     F : (d, d) array
@@ -103,9 +108,9 @@ def kalman_layers(
         What was measured; the mean is then that of the filter.  Otherwise every measurement comes
         as predicted, which moves the mean by F alone.
     deterministic : bool
-        Whether to spread the tokens deterministically instead of by random pushes: by the optimal
-        transport of each predicted law to the one with Q added.  The rank is then kept, so the
-        range of Q must lie in that of the covariance.
+        Whether to spread the tokens by A, deterministically, instead of by random pushes: by the
+        optimal transport of each predicted law to the one with Q added.  The rank is then kept, so
+        the range of Q must lie in that of the covariance.
 
     Returns
     -------
@@ -156,17 +161,17 @@ def _layer(
         rest = solve_triangular(W, measured - C @ mean, lower=True)
         updated = mean + S @ C.T @ solve_triangular(W, rest, lower=True, trans=1)
     after = F @ (L + S @ (B @ L))
-    step, pushed = F, noise
+    A, pushed = F - np.eye(model.dim), noise
     if noise is not None and deterministic:
-        M = _spread(after, noise)
-        step, pushed, after = M @ F, None, M @ after
+        # What spreads the tokens acts by the linear layer alone, so that V stays F.
+        spread = _spread(after, noise) - np.eye(model.dim)
+        A = A + spread @ (F + F @ S @ B)
+        pushed, after = None, after + spread @ after
     elif noise is not None:
         after = factor_of(after @ after.T + noise)
     next_mean = F @ updated
-    # The layer maps the mean to step (m + S B m) + step m + b.
-    b = next_mean - step @ (2 * mean + S @ (B @ mean))
-    made = Parameters(A=step - np.eye(model.dim), B=B, V=step, b=b, noise=pushed)
-    return made, next_mean, after
+    b = next_mean - mean - A @ mean - F @ (mean + S @ (B @ mean))
+    return Parameters(A=A, B=B, V=F, b=b, noise=pushed), next_mean, after
 
 
 def _spread(factor: Array, noise: Array) -> Array:

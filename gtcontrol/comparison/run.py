@@ -161,7 +161,10 @@ def _result(
 
 def _law(S: Array) -> Gaussian:
     """The limit as a law of mean zero; what is below rounding is no variance."""
-    values, vectors = np.linalg.eigh(S)
+    try:  # keeps the digits of small entries
+        return Gaussian.trusted(np.zeros(len(S)), np.linalg.cholesky(S))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(S)
     kept = values > 1e-15 * len(S) * max(float(values[-1]), 0.0)
     factor = vectors[:, kept] * np.sqrt(values[kept])
     return Gaussian.trusted(np.zeros(len(S)), np.asarray(factor[:, ::-1]))

@@ -48,6 +48,8 @@ def shares(M: Array, spectrum: Spectrum, factor: Array | None) -> tuple[Group, .
         Factor of the start; None for full-rank data.
     """
     k = len(M)
+    if not k:
+        return ()
     cuts = _cuts(spectrum)
     start = np.eye(k) if factor is None else _orthonormal(factor)
     found, before = [], 0
