@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     )
     from .comparison.realisation import realise_noise as realise_noise
     from .comparison.run import compare as compare
+    from .comparison.filtering.flow import filter_schedule as filter_schedule
+    from .comparison.filtering.measurements import simulate_measurements as simulate_measurements
+    from .comparison.filtering.run import filter_by_attention as filter_by_attention
     from .errors import GtcontrolError as GtcontrolError
     from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
     from .parameters import Parameters as Parameters
@@ -32,12 +35,14 @@ if TYPE_CHECKING:
         KineticEnergy as KineticEnergy,
         MinimumTime as MinimumTime,
     )
+    from .problem.measurements import Measurements as Measurements
     from .results.blow_up import BlowUp as BlowUp
     from .results.certificate import Certificate as Certificate
     from .results.claims import Claim as Claim
     from .results.comparison import Comparison as Comparison
     from .results.design import Design as Design
     from .results.equilibria import Equilibrium as Equilibrium
+    from .results.filtering import FilterRun as FilterRun
     from .results.reachability import Reachability as Reachability
     from .results.riccati import RiccatiSolution as RiccatiSolution
     from .results.steering import Steering as Steering
@@ -75,11 +80,13 @@ _HOMES = {
     "Definiteness": "status",
     "Equilibrium": "results.equilibria",
     "Design": "results.design",
+    "FilterRun": "results.filtering",
     "Gaussian": "gaussian",
     "GaussianPath": "steering.exact.path",
     "GtcontrolError": "errors",
     "KalmanModel": "riccati_flow.kalman",
     "KineticEnergy": "problem.costs",
+    "Measurements": "problem.measurements",
     "MinimumTime": "problem.costs",
     "Parameters": "parameters",
     "Reachability": "results.reachability",
@@ -102,11 +109,14 @@ _HOMES = {
     "equilibria": "certification.equilibria.run",
     "design": "certification.design.run",
     "kalman_layers": "comparison.discrete",
+    "filter_by_attention": "comparison.filtering.run",
+    "filter_schedule": "comparison.filtering.flow",
     "load": "results.storage",
     "reachable": "steering.exact.reachability",
     "riccati": "comparison.riccati",
     "realise_noise": "comparison.realisation",
     "simulate": "simulation.run",
+    "simulate_measurements": "comparison.filtering.measurements",
     "simulate_tokens": "validation.tokens",
     "steer": "steering.run",
     "verify": "certification.verification",

@@ -79,7 +79,7 @@ def velocity(p: Parameters, tokens: Array, average: Average = softmax_average) -
 
 def _attend(head: Head, tokens: Array, average: Average) -> Array:
     _, B, beta = head
-    if not np.any(B) and beta is None:  # all scores are equal
+    if not np.any(B) and (beta is None or not np.any(beta)):  # all scores are equal
         return np.asarray(tokens.mean(axis=0, keepdims=True))
     scores = tokens @ B.T
     return average(scores if beta is None else scores + beta, tokens)

@@ -51,6 +51,10 @@ class Status(Enum):
         "The parameters were found, but simulations from random starts do not approach the target "
         "at the rate that is claimed; the table of checks says which. Ask for a lower `rate`."
     )
+    DISAGREEMENT = (
+        "Two independent computations of the same answer differ by more than their tolerance: see "
+        "`agreement`. Shorten the horizon, or rescale states and measurements."
+    )
     INTERRUPTED = "Stopped by the user; what was found so far is kept."
 
     @property

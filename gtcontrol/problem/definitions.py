@@ -13,14 +13,17 @@ from .._check import Array
 from ..gaussian import Gaussian
 from ..parameters import Parameters
 from ..riccati_equations.equation import RiccatiEquation
+from ..riccati_flow.kalman import KalmanModel
 from ..schedule import Schedule
 from .bounds import Bounds
 from .costs import ControlEnergy, Cost
+from .measurements import Measurements
 
 __all__ = [
     "CertificationProblem",
     "ComparisonProblem",
     "DesignProblem",
+    "FilterProblem",
     "Problem",
     "ReachabilityProblem",
     "RiccatiProblem",
@@ -160,6 +163,27 @@ class DesignProblem:
     name: str = ""
 
 
+@dataclass(frozen=True, eq=False)
+class FilterProblem:
+    """Filter `measurements` by attention, with each number of tokens in `counts`.
+
+    `value` is v of V = v I; with `centred` queries are taken from the mean of the tokens.
+    Each number of tokens is drawn `seeds` times.
+    """
+
+    model: KalmanModel
+    start: Gaussian
+    measurements: Measurements
+    counts: tuple[int, ...] = (200, 1000, 4000)
+    seeds: int = 8
+    seed: int | None = 0
+    value: float = 1.0
+    centred: bool = False
+    antithetic: bool = False
+    moment_matched: bool = False
+    name: str = ""
+
+
 Problem = (
     SimulationProblem
     | ReachabilityProblem
@@ -168,6 +192,7 @@ Problem = (
     | CertificationProblem
     | ComparisonProblem
     | DesignProblem
+    | FilterProblem
 )
 
 

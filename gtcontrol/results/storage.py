@@ -14,6 +14,7 @@ from .base import Result
 from .certificate import Certificate
 from .comparison import Comparison
 from .design import Design
+from .filtering import FilterRun
 from .folders import path_of
 from .reachability import Reachability
 from .riccati import RiccatiSolution
@@ -49,6 +50,7 @@ _KINDS: dict[str, type[Result]] = {
         RiccatiSolution,
         Comparison,
     )
+    for made in (Trajectory, Steering, Reachability, TokenRun, Certificate, Design, FilterRun)
 }
 
 
