@@ -86,6 +86,9 @@ class FilterRun(Result):
         The same for |S_N - S| (Frobenius).
     prediction_note : str
         What the prediction is worth, or why there is none.
+    mean_share, covariance_share : float or None
+        Share of the predicted squared errors that is of softmax over finitely many keys; the
+        rest is of the draw at the start.
     tilt : float
         Largest λ_max(S CᵀR⁻¹C)/(2 |v|) on the way; below 1 the errors fall like N^(-1/2).
     logit_variance : float
@@ -111,6 +114,8 @@ class FilterRun(Result):
     predicted_mean: Array | None
     predicted_covariance: Array | None
     prediction_note: str
+    mean_share: float | None
+    covariance_share: float | None
     tilt: float
     logit_variance: float
     token_resolution: float

@@ -20,6 +20,7 @@ __all__ = ["KINDS", "Kind", "load", "owners", "prepare", "read"]
 
 #: The kinds, in the order in which help texts list them; each is a module of this package.
 KINDS = ("steer", "simulate", "reach", "certify", "design", "compare")
+KINDS = ("steer", "simulate", "reach", "certify", "design", "filter")
 
 
 class Kind(Protocol):

@@ -23,33 +23,33 @@ variance, which is E exp⟨u, u'⟩ < ∞ for independent u, u': the largest eig
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._check import Array
 from ...gaussian import Gaussian
 from ...problem.measurements import Measurements
 from ...results.trajectory import Trajectory
+from .hermite import Indices, Terms, exponents
 from .parameters import Bridge
-
-Indices = NDArray[np.intp]
 
 __all__ = ["Fluctuations", "fluctuations", "tilt"]
 
 #: Degrees up to which the sum over α is tried, one after the other.
-DEGREES = (6, 8, 10, 12, 14)
+DEGREES = (6, 8, 10, 12, 14, 18, 22, 26)
 
 #: Largest number of terms, and of intervals that the terms are followed through.
-MOST_TERMS, MOST_INTERVALS = 1500, 400
+MOST_TERMS, MOST_INTERVALS = 2000, 400
+
+#: Terms from this degree on are errors of the softmax, lower ones of the draw at the start.
+LOWEST = 3
 
 #: A tilt this close to 1 counts as 1.
 ROUNDING = 1e-9
 
-#: The last two degrees may contribute this share of a variance.
+#: The last two degrees may contribute this share of the squared errors.
 TAIL = 0.02
 
 
@@ -65,11 +65,16 @@ class Fluctuations:
         Of |S_N - S| (Frobenius).
     note : str
         What the prediction is worth, or why there is none.
+    mean_share, covariance_share : float or None
+        Share of the squared errors, averaged over time, that is of the softmax; the rest is of
+        the draw at the start.
     """
 
     mean: Array | None
     covariance: Array | None
     note: str
+    mean_share: float | None = None
+    covariance_share: float | None = None
 
 
 def tilt(bridge: Bridge, covariances: Array) -> float:
@@ -115,56 +120,38 @@ def fluctuations(
             None, None, f"more than {MOST_INTERVALS} intervals: no prediction was made."
         )
     r = trajectory.factors.shape[2]
-    made = None
+    made, tried = None, 0
     for degree in DEGREES:
         if math.comb(r + degree, degree) > MOST_TERMS:
             break
+        tried = degree
         made = _Response(
-            bridge, trajectory, measurements, _exponents(r, degree, antithetic, moment_matched)
+            bridge, trajectory, measurements, exponents(r, degree, antithetic, moment_matched)
         ).followed()
         late = made.degrees >= degree - 1
-        tail = max(
-            float(np.max(_share(np.sum(x[:, late] ** 2, 1), np.sum(x**2, 1))))
-            for x in (made.means, made.covariances)
-        )
+        tail = max(_share(x[:, late], x) for x in (made.means, made.covariances))
         if tail <= TAIL:
             factor = math.sqrt(2.0) if antithetic else 1.0
-            mean, covariance = (
-                factor * np.sqrt(np.sum(x**2, axis=1)) for x in (made.means, made.covariances)
-            )
-            return Fluctuations(
-                mean, covariance, f"first order in 1/√N, Hermite terms up to degree {degree}."
-            )
+            squares = made.means**2, made.covariances**2
+            mean, covariance = (factor * np.sqrt(np.sum(x, axis=1)) for x in squares)
+            late = made.degrees >= LOWEST
+            shares = [_share(x[:, late], x) for x in (made.means, made.covariances)]
+            note = f"first order in 1/√N, Hermite terms up to degree {degree}."
+            return Fluctuations(mean, covariance, note, shares[0], shares[1])
     if made is None:
         return Fluctuations(None, None, f"rank {r} has too many Hermite terms.")
     return Fluctuations(
         None,
         None,
-        f"the Hermite terms up to degree {degree} do not converge, as λ_max(S CᵀR⁻¹C)/(2v) "
+        f"the Hermite terms up to degree {tried} do not converge, as λ_max(S CᵀR⁻¹C)/(2v) "
         f"reaches {size:.3g} and queries are far from the keys.",
     )
 
 
-def _share(part: Array, whole: Array) -> Array:
-    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
-
-
-def _exponents(r: int, degree: int, antithetic: bool, moment_matched: bool) -> Indices:
-    """All multi-indices α of r entries that matter, up to a degree, shape (n, r)."""
-    lowest = 3 if moment_matched else 1
-    made = [
-        alpha
-        for total in range(lowest, degree + 1)
-        if not (antithetic and total % 2)
-        for alpha in _compositions(total, r)
-    ]
-    return np.array(made, dtype=np.intp).reshape(-1, r)
-
-
-def _compositions(total: int, parts: int) -> list[tuple[int, ...]]:
-    bars = itertools.combinations(range(total + parts - 1), parts - 1)
-    ends = ((-1, *b, total + parts - 1) for b in bars)
-    return [tuple(e[i + 1] - e[i] - 1 for i in range(parts)) for e in ends]
+def _share(part: Array, whole: Array) -> float:
+    """Share of squares, summed over all times."""
+    total = float(np.sum(whole**2))
+    return float(np.sum(part**2)) / total if total > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,18 +176,7 @@ class _Response:
         self.bridge, self.trajectory, self.measurements = bridge, trajectory, measurements
         self.exponents = exponents
         self.degrees = exponents.sum(axis=1)
-        self.scale = np.array(
-            [1 / math.sqrt(math.prod(map(math.factorial, a))) for a in exponents.tolist()]
-        )
-        p = min(len(bridge.model.C), trajectory.factors.shape[2])
-        # Exact for polynomials of the degrees that occur.
-        nodes, weights = np.polynomial.hermite_e.hermegauss(int(self.degrees.max()) // 2 + 1)
-        grid = np.meshgrid(*[nodes] * p, indexing="ij")
-        self.nodes = np.stack([g.ravel() for g in grid], axis=1)
-        product = np.ones(1)
-        for _ in range(p):
-            product = np.outer(product, weights / weights.sum()).ravel()
-        self.weights = product
+        self.terms = Terms(exponents, min(len(bridge.model.C), trajectory.factors.shape[2]))
 
     def followed(self) -> _Responses:
         """Integrate over all intervals by the classical Runge-Kutta method."""
@@ -259,43 +235,14 @@ class _Response:
         B = -0.5 * bridge.information / bridge.value
         H = L.T @ B @ L
         offset = np.zeros(L.shape[1]) if bridge.centred else L.T @ (B @ law.mean)
-        gradient, hessian = self._expected(offset, H)
+        gradient, hessian = self.terms.expected(offset, H)
+        # Degrees 1 and 2 are errors of the start: the tokens' own moments contain them.
+        own = self.degrees < LOWEST
+        gradient[own], hessian[own] = 0.0, 0.0
         v = bridge.value
         drive = v * (gradient @ L.T)
         spread = v * np.einsum("ia,nab,bc,jc->nij", L, hessian, H, L, optimize=True)
         return F, pull, drive, spread + np.swapaxes(spread, 1, 2)
-
-    def _expected(self, offset: Array, H: Array) -> tuple[Array, Array]:
-        """Expected gradient (n, r) and Hessian (n, r, r) of the terms at u = offset + H z."""
-        values, vectors = np.linalg.eigh(H)
-        order = np.argsort(-np.abs(values))[: self.nodes.shape[1]]
-        u = offset + (self.nodes * values[order]) @ vectors[:, order].T
-        alpha, r = self.exponents, len(offset)
-        top = int(alpha.max()) + 1
-        powers = u[:, :, None] ** np.arange(top)  # (nodes, r, top)
-        # Factor of each coordinate, with none, one or two derivatives: (nodes, n, r) each.
-        columns = np.arange(r)[None, :]
-        plain = powers[:, columns, alpha]
-        once = alpha * powers[:, columns, np.maximum(alpha - 1, 0)]
-        twice = alpha * (alpha - 1) * powers[:, columns, np.maximum(alpha - 2, 0)]
-        n = len(alpha)
-        gradient, hessian = np.empty((n, r)), np.empty((n, r, r))
-        for i in range(r):
-            for j in range(i, r):
-                product = np.ones(plain.shape[:2])
-                for k in range(r):
-                    if i == j == k:
-                        product = product * twice[:, :, k]
-                    elif k in (i, j):
-                        product = product * once[:, :, k]
-                    else:
-                        product = product * plain[:, :, k]
-                hessian[:, i, j] = hessian[:, j, i] = self.weights @ product
-            rest = np.prod(np.delete(plain, i, axis=2), axis=2)
-            gradient[:, i] = self.weights @ (once[:, :, i] * rest)
-        # Terms of degree 1 and 2 are those of the start, and the tokens' own moments know them.
-        scale = np.where(self.degrees >= 3, self.scale, 0.0)
-        return scale[:, None] * gradient, scale[:, None, None] * hessian
 
 
 Field = tuple[Array, Array, Array, Array]

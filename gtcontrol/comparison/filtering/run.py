@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,21 +17,18 @@ from ...problem import memory
 from ...problem.definitions import FilterProblem
 from ...problem.measurements import Measurements
 from ...progress import Progress, silent
-from ...results.filter_errors import TokenFilter
 from ...results.filtering import AGREEMENT, FilterRun
 from ...riccati_flow.kalman import KalmanModel
 from ...status import Status
-from .cloud import Cloud, move, steps_of
+from .cloud import steps_of
 from .consistency import consistency, normalised_innovations
+from .crowd import AFTER_FLOW, AFTER_PEER, Crowd
 from .flow import check_problem, checked_value, filter_flow, filter_schedule
 from .fluctuations import fluctuations, tilt
 from .parameters import Bridge
 from .peer import kalman_bucy
 
 __all__ = ["filter_by_attention"]
-
-#: Shares of the progress that python-control, and then the flow, have reached.
-AFTER_PEER, AFTER_FLOW = 0.05, 0.1
 
 #: Arrays of the size of the cloud that the integrator holds at the same time.
 STAGES = 40
@@ -151,7 +148,7 @@ def filter_by_attention(
     expected = fluctuations(
         bridge, flow, measurements, antithetic=antithetic, moment_matched=moment_matched
     )
-    crowd = _Crowd(problem, bridge, steps_of(bridge, own[1], measurements.steps), progress)
+    crowd = Crowd(problem, bridge, steps_of(bridge, own[1], measurements.steps), progress)
     status = crowd.run(generator)
     innovations = normalised_innovations(model, measurements, means, covariances)
     made = FilterRun(
@@ -167,6 +164,8 @@ def filter_by_attention(
         predicted_mean=expected.mean,
         predicted_covariance=expected.covariance,
         prediction_note=expected.note,
+        mean_share=expected.mean_share,
+        covariance_share=expected.covariance_share,
         tilt=tilt(bridge, own[1]),
         logit_variance=_logit_variance(bridge, *own),
         token_resolution=crowd.resolution,
@@ -175,88 +174,6 @@ def filter_by_attention(
     if made.status is Status.SUCCESS and not made.agreement <= AGREEMENT:
         made = replace(made, status=Status.DISAGREEMENT)
     return made
-
-
-@dataclass
-class _Crowd:
-    """All realisations of all numbers of tokens."""
-
-    problem: FilterProblem
-    bridge: Bridge
-    steps: list[int]
-    progress: Progress
-    clouds: list[TokenFilter] = field(default_factory=list)
-    resolution: float = 0.0
-    status: Status = Status.SUCCESS
-
-    def __post_init__(self) -> None:
-        # Work is counted in tokens times realisations; one more goes into halved steps.
-        self.total = self.problem.seeds * sum(self.problem.counts) + 2 * self.problem.counts[0]
-        self.done = 0.0
-
-    def run(self, generator: np.random.Generator) -> Status:
-        """Move all of them; those that are complete are kept when interrupted."""
-        p = self.problem
-        draws = iter(generator.spawn(len(p.counts) * p.seeds))
-        for count in p.counts:
-            finished: list[Cloud] = []
-            try:
-                for seed in range(p.seeds):
-                    start = self._draw(count, next(draws))
-                    finished.append(self._moved(start, f"{count} tokens, draw {seed + 1}"))
-                    if not self.clouds and not seed:
-                        self._resolve(start, finished[0])
-            except KeyboardInterrupt:
-                self.status = Status.INTERRUPTED
-            self._keep(count, finished)
-            if self.status is Status.INTERRUPTED:
-                break
-        return self.status
-
-    def _draw(self, count: int, rng: np.random.Generator) -> Array:
-        p = self.problem
-        return p.start.sample(count, rng, antithetic=p.antithetic, moment_matched=p.moment_matched)
-
-    def _moved(self, tokens: Array, text: str, finer: int = 1) -> Cloud:
-        y, count = self.problem.measurements, len(tokens)
-        before = self.done
-
-        def tell(intervals: int) -> None:
-            self.done = before + count * finer * intervals / len(y)
-            share = min(self.done / self.total, 1.0)
-            self.progress(AFTER_FLOW + (1 - AFTER_FLOW) * share, text)
-
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return move(self.bridge, tokens, y, [finer * n for n in self.steps], tell)
-
-    def _resolve(self, start: Array, cloud: Cloud) -> None:
-        """Halve the steps of one run: what changes is the error of its integration."""
-        if cloud.status is not Status.SUCCESS:
-            return
-        finer = self._moved(start, f"{len(start)} tokens with half the steps", 2)
-        if finer.status is not Status.SUCCESS:
-            return
-        spread = np.sqrt(np.trace(finer.covariances, axis1=1, axis2=2))
-        apart = np.linalg.norm(finer.means - cloud.means, axis=1) / np.where(spread > 0, spread, 1)
-        sizes = np.linalg.norm(finer.covariances, axis=(1, 2))
-        other = np.linalg.norm(finer.covariances - cloud.covariances, axis=(1, 2))
-        ratio = other / np.where(sizes > 0, sizes, 1)
-        self.resolution = float(max(apart.max(), ratio.max()))
-
-    def _keep(self, count: int, finished: list[Cloud]) -> None:
-        d, times = self.problem.model.dim, len(self.problem.measurements) + 1
-        good = [c for c in finished if c.status is Status.SUCCESS]
-        bad = [c for c in finished if c.status is not Status.SUCCESS]
-        if bad and self.status is Status.SUCCESS:
-            self.status = bad[0].status
-        self.clouds.append(
-            TokenFilter(
-                count,
-                np.array([c.means for c in good]).reshape(-1, times, d),
-                np.array([c.covariances for c in good]).reshape(-1, times, d, d),
-                len(bad),
-            )
-        )
 
 
 def _covariances(factors: Array) -> Array:
