@@ -1,20 +1,24 @@
 """How far N tokens are from the filter, to first order in 1/√N.
 
-Tokens are x = m + L z with z fixed: L moves the draw along.  Softmax over them is the gradient of
-the logarithm ψ(u) of the average of exp⟨u, z⟩ at u = Lᵀ(B x + β).  For a draw of N independent
-normals with its own mean and covariance taken out,
+Tokens are x = m_N + L z, where L, a factor of their covariance, moves the draw along.  Softmax over
+them is the gradient of the logarithm ψ(u) of the average of exp⟨u, z⟩ at u = Lᵀ(B x + β).  With c_α
+the averages of the Hermite polynomials He_α(z)/√(α!),
 
-    ψ(u) = |u|²/2 + N^(-1/2) Σ_{|α| >= 3} ξ_α u^α/√(α!) + O(1/N),   ξ_α independent standard normal,
+    ψ(u) = |u|²/2 + Σ_{|α| >= 3} c_α u^α/√(α!) + O(1/N),
 
-as the averages of the Hermite polynomials He_α are N^(-1/2) √(α!) ξ_α, and the generating function
-of these is exp(⟨u, z⟩ - |u|²/2).  So the field of attention is off by L ∇ of that sum, which
-drives the linearised filter,
+as the generating function of the He_α is exp(⟨u, z⟩ - |u|²/2); mean and covariance of z are exact,
+so degrees 1 and 2 are missing.  At the start the √N c_α are independent standard normal.  Attention
+is off by L g, with g the gradient of the sum, which drives the linearised filter,
 
-    δm' = F δm + δS Cᵀ R⁻¹ (y - C m) + L E ∇,     δS' = F δS + δS Fᵀ + D + Dᵀ,
-    F = A - S W,   D = L E[∇ zᵀ] Lᵀ = L E[∇²] (Lᵀ B L) Lᵀ  (Stein),
+    δm' = F δm + δS Cᵀ R⁻¹ (y - C m) + v L E g,     δS' = F δS + δS Fᵀ + v (D + Dᵀ),
+    F = A - S W,   D = L E[g zᵀ] Lᵀ = L E[∇g] (Lᵀ B L) Lᵀ  (Stein),
 
-with expectations over the law of u.  The terms |α| = 1, 2 are the sampling errors of the start.
-Each α contributes the square of its response.
+and which moves the draw itself, as it is no affine map,
+
+    c_α' = v E ∇(He_α/√(α!))(z)·g(u).
+
+Expectations are over the law.  The sampling errors of the start, degrees 1 and 2, enter as starts
+of δm and δS.  Each α of the start contributes the square of its response.
 
 The sum over α converges if and only if the softmax errors that different queries share have a
 variance, which is E exp⟨u, u'⟩ < ∞ for independent u, u': the largest eigenvalue of Lᵀ B L is below
@@ -29,11 +33,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._check import Array
-from ...gaussian import Gaussian
 from ...problem.measurements import Measurements
 from ...results.trajectory import Trajectory
-from .hermite import Indices, Terms, exponents
+from .hermite import exponents
 from .parameters import Bridge
+from .response import LOWEST, Response
 
 __all__ = ["Fluctuations", "fluctuations", "tilt"]
 
@@ -41,10 +45,7 @@ __all__ = ["Fluctuations", "fluctuations", "tilt"]
 DEGREES = (6, 8, 10, 12, 14, 18, 22, 26)
 
 #: Largest number of terms, and of intervals that the terms are followed through.
-MOST_TERMS, MOST_INTERVALS = 2000, 400
-
-#: Terms from this degree on are errors of the softmax, lower ones of the draw at the start.
-LOWEST = 3
+MOST_TERMS, MOST_INTERVALS = 1100, 400
 
 #: A tilt this close to 1 counts as 1.
 ROUNDING = 1e-9
@@ -125,9 +126,8 @@ def fluctuations(
         if math.comb(r + degree, degree) > MOST_TERMS:
             break
         tried = degree
-        made = _Response(
-            bridge, trajectory, measurements, exponents(r, degree, antithetic, moment_matched)
-        ).followed()
+        random = exponents(r, degree, LOWEST if moment_matched else 1, even=antithetic)
+        made = Response(bridge, trajectory, measurements, random, degree).followed()
         late = made.degrees >= degree - 1
         tail = max(_share(x[:, late], x) for x in (made.means, made.covariances))
         if tail <= TAIL:
@@ -152,117 +152,3 @@ def _share(part: Array, whole: Array) -> float:
     """Share of squares, summed over all times."""
     total = float(np.sum(whole**2))
     return float(np.sum(part**2)) / total if total > 0 else 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class _Responses:
-    """Sizes of the responses |δm|, |δS| to each α at all times, shape (T + 1, n)."""
-
-    means: Array
-    covariances: Array
-    degrees: Indices
-
-
-class _Response:
-    """The linearised filter, driven by all terms at the same time."""
-
-    def __init__(
-        self,
-        bridge: Bridge,
-        trajectory: Trajectory,
-        measurements: Measurements,
-        exponents: Indices,
-    ) -> None:
-        self.bridge, self.trajectory, self.measurements = bridge, trajectory, measurements
-        self.exponents = exponents
-        self.degrees = exponents.sum(axis=1)
-        self.terms = Terms(exponents, min(len(bridge.model.C), trajectory.factors.shape[2]))
-
-    def followed(self) -> _Responses:
-        """Integrate over all intervals by the classical Runge-Kutta method."""
-        times = self.measurements.times
-        dm, dS = self._start()
-        means, covariances = [dm], [dS]
-        for k in range(len(self.measurements)):
-            start, end = float(times[k]), float(times[k + 1])
-            law = self.trajectory.at(start)
-            pieces = max(1, math.ceil((end - start) * self._rate(law) / 0.4))
-            h = (end - start) / pieces
-            first = self._field(k, law)
-            for i in range(pieces):
-                middle = self._field(k, self.trajectory.at(start + (i + 0.5) * h))
-                last = self._field(k, self.trajectory.at(min(start + (i + 1) * h, end)))
-                dm, dS = _stepped((first, middle, last), dm, dS, h)
-                first = last
-            means.append(dm)
-            covariances.append(dS)
-        return _Responses(
-            np.linalg.norm(np.array(means), axis=2),
-            np.sqrt(np.sum(np.array(covariances) ** 2, axis=(2, 3))),
-            self.degrees,
-        )
-
-    def _rate(self, law: Gaussian) -> float:
-        gain = law.covariance @ self.bridge.information
-        return float(np.linalg.norm(self.bridge.model.A, 2) + np.linalg.norm(gain, 2))
-
-    def _start(self) -> tuple[Array, Array]:
-        """Sampling errors of mean and covariance at the start: the terms |α| = 1, 2."""
-        L = self.trajectory.factors[0]
-        d, n = L.shape[0], len(self.exponents)
-        dm, dS = np.zeros((n, d)), np.zeros((n, d, d))
-        one, two = self.degrees == 1, self.degrees == 2
-        dm[one] = self.exponents[one] @ L.T
-        for i in np.flatnonzero(two):
-            alpha = self.exponents[i]
-            # z zᵀ - I averages to the symmetric matrix with √2 ξ or ξ on the entries of α.
-            entries = np.flatnonzero(alpha)
-            if entries.size == 1:
-                moved = math.sqrt(2.0) * np.outer(L[:, entries[0]], L[:, entries[0]])
-            else:
-                moved = np.outer(L[:, entries[0]], L[:, entries[1]])
-                moved = moved + moved.T
-            dS[i] = moved
-        return dm, dS
-
-    def _field(self, k: int, law: Gaussian) -> tuple[Array, Array, Array, Array]:
-        """F, the vector that multiplies δS, and the driving terms (n, d) and (n, d, d)."""
-        bridge, L = self.bridge, law.factor
-        S = L @ L.T
-        F = bridge.model.A - S @ bridge.information
-        y = self.measurements.values[k]
-        pull = bridge.weighted @ (y - bridge.model.C @ law.mean)
-        B = -0.5 * bridge.information / bridge.value
-        H = L.T @ B @ L
-        offset = np.zeros(L.shape[1]) if bridge.centred else L.T @ (B @ law.mean)
-        gradient, hessian = self.terms.expected(offset, H)
-        # Degrees 1 and 2 are errors of the start: the tokens' own moments contain them.
-        own = self.degrees < LOWEST
-        gradient[own], hessian[own] = 0.0, 0.0
-        v = bridge.value
-        drive = v * (gradient @ L.T)
-        spread = v * np.einsum("ia,nab,bc,jc->nij", L, hessian, H, L, optimize=True)
-        return F, pull, drive, spread + np.swapaxes(spread, 1, 2)
-
-
-Field = tuple[Array, Array, Array, Array]
-
-
-def _stepped(
-    fields: tuple[Field, Field, Field], dm: Array, dS: Array, h: float
-) -> tuple[Array, Array]:
-    first, middle, last = fields
-    a = _rate_of(first, dm, dS)
-    b = _rate_of(middle, dm + 0.5 * h * a[0], dS + 0.5 * h * a[1])
-    c = _rate_of(middle, dm + 0.5 * h * b[0], dS + 0.5 * h * b[1])
-    d = _rate_of(last, dm + h * c[0], dS + h * c[1])
-    return (
-        dm + (h / 6) * (a[0] + 2 * b[0] + 2 * c[0] + d[0]),
-        dS + (h / 6) * (a[1] + 2 * b[1] + 2 * c[1] + d[1]),
-    )
-
-
-def _rate_of(field: Field, dm: Array, dS: Array) -> tuple[Array, Array]:
-    F, pull, drive, spread = field
-    left = F @ dS
-    return dm @ F.T + dS @ pull + drive, left + np.swapaxes(left, 1, 2) + spread

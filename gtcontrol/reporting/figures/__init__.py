@@ -9,6 +9,7 @@ from ...results.base import Result
 from ...results.certificate import Certificate
 from ...results.comparison import Comparison
 from ...results.design import Design
+from ...results.filtering import FilterRun
 from ...results.reachability import Reachability
 from ...results.riccati import RiccatiSolution
 from ...results.steering import Steering
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["draw", "images"]
 
 
-def draw(result: Result) -> dict[str, Figure]:
+def draw(result: Result) -> dict[str, Figure]:  # noqa: PLR0911 - one return for each kind
     """Draw the pictures of a result.
 
     Parameters
@@ -33,6 +34,8 @@ def draw(result: Result) -> dict[str, Figure]:
         dimension 2, "cone" (if anything was integrated); a design "path" and "distance" (if it
         was simulated); a comparison "flow" and "spectrum"; a Riccati solution
         "spectrum".
+        was simulated); a filter "states", "errors" (with tokens of several numbers) and
+        "innovations".
 
     Returns
     -------
@@ -77,6 +80,45 @@ def _trajectory(result: Trajectory) -> dict[str, Figure]:
         made["covariance"] = covariance.trajectory(result)
     made["mean"] = mean.trajectory(result)
     return made
+    from . import (
+        certificate,
+        clouds,
+        controls,
+        cost,
+        covariance,
+        design,
+        filtering,
+        laws,
+        mean,
+        path,
+        tokens,
+    )
+
+    if isinstance(result, Steering):
+        made = {"path": path.steering(result), "controls": controls.steering(result)}
+        if result.problem.start.rank:
+            made["covariance"] = covariance.steering(result)
+        made["cost"] = cost.steering(result)
+        if result.tokens is not None:
+            made["tokens"] = tokens.check(result.tokens)
+        return made
+    if isinstance(result, Trajectory):
+        made = {"path": path.trajectory(result)}
+        if result.factors.shape[2]:
+            made["covariance"] = covariance.trajectory(result)
+        made["mean"] = mean.trajectory(result)
+        return made
+    if isinstance(result, Certificate):
+        return certificate.pictures(result)
+    if isinstance(result, Design):
+        return design.pictures(result)
+    if isinstance(result, FilterRun):
+        return filtering.pictures(result)
+    if isinstance(result, TokenRun):
+        return {"path": clouds.tokens(result)}
+    if isinstance(result, Reachability):
+        return {"laws": laws.reachability(result)}
+    raise TypeError(f"there are no pictures of {type(result).__name__}.")
 
 
 def images(result: Result) -> dict[str, bytes]:

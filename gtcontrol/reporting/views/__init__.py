@@ -9,12 +9,14 @@ from ...results.base import Result
 from ...results.certificate import Certificate
 from ...results.comparison import Comparison
 from ...results.design import Design
+from ...results.filtering import FilterRun
 from ...results.reachability import Reachability
 from ...results.riccati import RiccatiSolution
 from ...results.steering import Steering
 from ...results.tokens import TokenRun
 from ...results.trajectory import Trajectory
 from . import certificate, comparison, design, reachability, riccati, steering, tokens, trajectory
+from . import certificate, design, filtering, reachability, steering, tokens, trajectory
 from .base import Fact, Table, View
 
 __all__ = ["Fact", "Table", "View", "view"]
@@ -39,3 +41,20 @@ def view(result: Result) -> View:
     if made is None:
         raise TypeError(f"there is no report for {type(result).__name__}.")
     return made(result)
+def view(result: Result) -> View:  # noqa: PLR0911 - one return for each kind
+    """Put a result into words."""
+    if isinstance(result, Steering):
+        return steering.view(result)
+    if isinstance(result, Trajectory):
+        return trajectory.view(result)
+    if isinstance(result, Reachability):
+        return reachability.view(result)
+    if isinstance(result, Certificate):
+        return certificate.view(result)
+    if isinstance(result, Design):
+        return design.view(result)
+    if isinstance(result, FilterRun):
+        return filtering.view(result)
+    if isinstance(result, TokenRun):
+        return tokens.view(result)
+    raise TypeError(f"there is no report for {type(result).__name__}.")

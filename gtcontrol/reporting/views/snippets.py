@@ -15,12 +15,14 @@ from ...problem.definitions import (
     CertificationProblem,
     ComparisonProblem,
     DesignProblem,
+    FilterProblem,
     ReachabilityProblem,
     SimulationProblem,
     SteeringProblem,
 )
 
 __all__ = ["certifying", "command", "comparing", "designing", "reaching", "simulating", "steering"]
+__all__ = ["certifying", "command", "designing", "filtering", "reaching", "simulating", "steering"]
 
 #: Arrays with more entries than this are not written out.
 LARGEST = 16
@@ -134,6 +136,17 @@ def designing(problem: DesignProblem) -> str:
     }
     listed = "".join(f"    {name}={text},\n" for name, text in given.items() if text)
     return f"{laws}made = gt.design(\n    target,\n{listed})\nprint(made.summary())\n"
+
+
+def filtering(problem: FilterProblem) -> str:
+    """Python code that filters again, from the saved measurements."""
+    options = ("seeds", "value", "centred", "antithetic", "moment_matched")
+    listed = "".join(f"    {name}=p.{name},\n" for name in options)
+    rng = "p.seed" if problem.seed is not None else "0"  # a generator is not saved
+    return (
+        f"{_SAVED}run = gt.filter_by_attention(\n    p.model,\n    p.start,\n    p.measurements,\n"
+        f"    tokens=p.counts,\n    rng={rng},\n{listed})\nprint(run.summary())\n"
+    )
 
 
 def reaching(problem: ReachabilityProblem) -> str:
