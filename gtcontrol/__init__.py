@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .comparison.filtering.flow import filter_schedule as filter_schedule
     from .comparison.filtering.measurements import simulate_measurements as simulate_measurements
     from .comparison.filtering.run import filter_by_attention as filter_by_attention
+    from .comparison.systems import to_control as to_control
+    from .comparison.tracking import track as track
     from .errors import GtcontrolError as GtcontrolError
     from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
     from .parameters import Parameters as Parameters
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from .results.steering import Steering as Steering
     from .results.storage import load as load
     from .results.tokens import TokenCheck as TokenCheck
+    from .results.tracking import Tracking as Tracking
     from .results.trajectory import Trajectory as Trajectory
     from .riccati_flow.kalman import KalmanModel as KalmanModel
     from .schedule import Schedule as Schedule
@@ -97,6 +100,7 @@ _HOMES = {
     "Steering": "results.steering",
     "TokenCheck": "results.tokens",
     "TokenRun": "validation.tokens",
+    "Tracking": "results.tracking",
     "Trajectory": "results.trajectory",
     "Verdict": "status",
     "Verification": "certification.verification",
@@ -119,6 +123,8 @@ _HOMES = {
     "simulate_measurements": "comparison.filtering.measurements",
     "simulate_tokens": "validation.tokens",
     "steer": "steering.run",
+    "to_control": "comparison.systems",
+    "track": "comparison.tracking",
     "verify": "certification.verification",
     "wasserstein": "gaussian",
 }

@@ -8,7 +8,7 @@ __all__ = ["Definiteness", "KalmanVerdict", "RiccatiStatus", "Status", "Verdict"
 
 
 class Status(Enum):
-    """Ending of a simulation, of a steering problem or of a design.
+    """Ending of a simulation, of a steering problem, of a design or of a feedback.
 
     The value of each member is the sentence that a user reads.  Only
     :attr:`SUCCESS` and :attr:`BLOW_UP` answer the question that was asked
@@ -54,6 +54,13 @@ class Status(Enum):
     DISAGREEMENT = (
         "Two independent computations of the same answer differ by more than their tolerance: see "
         "`agreement`. Shorten the horizon, or rescale states and measurements."
+    INEFFECTIVE = (
+        "The feedback does not bring perturbed starts closer to the target than the plan alone "
+        "does: see where its controls have no authority; allow more controls, or looser bounds."
+    )
+    UNRESOLVED = (
+        "The closed loop is too fast for the mesh on which samples are moved, so their distances "
+        "are not to be trusted; lower `terminal_weight`."
     )
     INTERRUPTED = "Stopped by the user; what was found so far is kept."
 

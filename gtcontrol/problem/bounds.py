@@ -15,7 +15,7 @@ __all__ = ["CONTROLS", "Bounds", "parse_controls"]
 CONTROLS = "AVBb"
 
 
-def parse_controls(controls: str) -> str:
+def parse_controls(controls: str, name: str = "controls") -> str:
     """Return the enabled controls in canonical order, each once.
 
     Raises
@@ -25,18 +25,18 @@ def parse_controls(controls: str) -> str:
     """
     if not isinstance(controls, str):
         raise InvalidControls(
-            f"`controls` must be a string such as 'AVBb', not {type(controls).__name__}."
+            f"`{name}` must be a string such as 'AVBb', not {type(controls).__name__}."
         )
     unknown = sorted(set(controls) - set(CONTROLS))
     if unknown:
         raise InvalidControls(
-            f"`controls` = {controls!r} holds unknown letter(s) {', '.join(unknown)}; "
+            f"`{name}` = {controls!r} holds unknown letter(s) {', '.join(unknown)}; "
             "the controls are A, V, B and b (lower case b is the bias)."
         )
     if not controls:
-        raise InvalidControls("`controls` is empty; enable at least one of A, V, B, b.")
+        raise InvalidControls(f"`{name}` is empty; enable at least one of A, V, B, b.")
     if len(set(controls)) != len(controls):
-        raise InvalidControls(f"`controls` = {controls!r} repeats a letter.")
+        raise InvalidControls(f"`{name}` = {controls!r} repeats a letter.")
     return "".join(letter for letter in CONTROLS if letter in controls)
 
 

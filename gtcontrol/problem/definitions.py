@@ -5,6 +5,7 @@ A result holds its problem, so that a saved result explains itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,6 +31,7 @@ __all__ = [
     "SimulationProblem",
     "SteeringProblem",
     "TokenProblem",
+    "TrackingProblem",
 ]
 
 
@@ -183,6 +185,30 @@ class FilterProblem:
     moment_matched: bool = False
     name: str = ""
 
+class TrackingProblem:
+    """Bring perturbed starts back to a plan that carries `start` to `target`.
+
+    The feedback minimises ∫ Σ_u control_weights[u] |δu|² + state_weight |x|² dt +
+    terminal_weight |x(T)|² for the linearisation of the flow along the plan.
+    """
+
+    start: Gaussian
+    target: Gaussian
+    horizon: float
+    control_weights: Mapping[str, float]
+    state_weight: float
+    terminal_weight: float
+    bounds: Bounds = field(default_factory=Bounds)
+    perturbation: float = 0.05
+    samples: int = 50
+    seed: int = 0
+    name: str = ""
+
+    @property
+    def controls(self) -> str:
+        """Letters of the parameters that the feedback changes."""
+        return "".join(self.control_weights)
+
 
 Problem = (
     SimulationProblem
@@ -193,6 +219,7 @@ Problem = (
     | ComparisonProblem
     | DesignProblem
     | FilterProblem
+    | TrackingProblem
 )
 
 

@@ -20,6 +20,7 @@ from .reachability import Reachability
 from .riccati import RiccatiSolution
 from .steering import Steering
 from .tokens import TokenRun
+from .tracking import Tracking
 from .trajectory import Trajectory
 from .writing import FORMAT
 
@@ -51,6 +52,7 @@ _KINDS: dict[str, type[Result]] = {
         Comparison,
     )
     for made in (Trajectory, Steering, Reachability, TokenRun, Certificate, Design, FilterRun)
+    for made in (Trajectory, Steering, Reachability, TokenRun, Certificate, Design, Tracking)
 }
 
 
