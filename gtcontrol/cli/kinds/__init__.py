@@ -21,6 +21,7 @@ __all__ = ["KINDS", "Kind", "load", "owners", "prepare", "read"]
 #: The kinds, in the order in which help texts list them; each is a module of this package.
 KINDS = ("steer", "simulate", "reach", "certify", "design", "compare")
 KINDS = ("steer", "simulate", "reach", "certify", "design", "filter")
+KINDS = ("steer", "simulate", "reach", "certify", "design", "track")
 
 
 class Kind(Protocol):

@@ -14,6 +14,7 @@ from ...results.reachability import Reachability
 from ...results.riccati import RiccatiSolution
 from ...results.steering import Steering
 from ...results.tokens import TokenRun
+from ...results.tracking import Tracking
 from ...results.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def draw(result: Result) -> dict[str, Figure]:  # noqa: PLR0911 - one return for
         "spectrum".
         was simulated); a filter "states", "errors" (with tokens of several numbers) and
         "innovations".
+        was simulated); feedback "distances", "sample", "deviation", "gains" and "tolerated".
 
     Returns
     -------
@@ -45,6 +47,9 @@ def draw(result: Result) -> dict[str, Figure]:  # noqa: PLR0911 - one return for
     from . import certificate, clouds, comparison, design, laws, spectra
 
     pictures: dict[type[Result], Callable[[Any], dict[str, Figure]]] = {
+    from . import certificate, clouds, design, laws, tracking
+
+    drawn: dict[type[Result], Callable[[Any], dict[str, Figure]]] = {
         Steering: _steering,
         Trajectory: _trajectory,
         Certificate: certificate.pictures,
@@ -118,7 +123,36 @@ def _trajectory(result: Trajectory) -> dict[str, Figure]:
         return {"path": clouds.tokens(result)}
     if isinstance(result, Reachability):
         return {"laws": laws.reachability(result)}
+        TokenRun: lambda run: {"path": clouds.tokens(run)},
+        Tracking: tracking.pictures,
+        Reachability: lambda answer: {"laws": laws.reachability(answer)},
+    }
+    for kind, pictures in drawn.items():
+        if isinstance(result, kind):
+            return pictures(result)
     raise TypeError(f"there are no pictures of {type(result).__name__}.")
+
+
+def _steering(result: Steering) -> dict[str, Figure]:
+    from . import controls, cost, covariance, path, tokens
+
+    made = {"path": path.steering(result), "controls": controls.steering(result)}
+    if result.problem.start.rank:
+        made["covariance"] = covariance.steering(result)
+    made["cost"] = cost.steering(result)
+    if result.tokens is not None:
+        made["tokens"] = tokens.check(result.tokens)
+    return made
+
+
+def _trajectory(result: Trajectory) -> dict[str, Figure]:
+    from . import covariance, mean, path
+
+    made = {"path": path.trajectory(result)}
+    if result.factors.shape[2]:
+        made["covariance"] = covariance.trajectory(result)
+    made["mean"] = mean.trajectory(result)
+    return made
 
 
 def images(result: Result) -> dict[str, bytes]:

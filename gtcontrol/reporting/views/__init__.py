@@ -14,15 +14,18 @@ from ...results.reachability import Reachability
 from ...results.riccati import RiccatiSolution
 from ...results.steering import Steering
 from ...results.tokens import TokenRun
+from ...results.tracking import Tracking
 from ...results.trajectory import Trajectory
 from . import certificate, comparison, design, reachability, riccati, steering, tokens, trajectory
 from . import certificate, design, filtering, reachability, steering, tokens, trajectory
+from . import certificate, design, reachability, steering, tokens, tracking, trajectory
 from .base import Fact, Table, View
 
 __all__ = ["Fact", "Table", "View", "view"]
 
 
 #: Kind of result -> what puts it into words.
+#: Kind of result -> the function that puts it into words.
 _VIEWS: dict[type[Result], Callable[[Any], View]] = {
     Steering: steering.view,
     Trajectory: trajectory.view,
@@ -32,6 +35,8 @@ _VIEWS: dict[type[Result], Callable[[Any], View]] = {
     Comparison: comparison.view,
     RiccatiSolution: riccati.view,
     TokenRun: tokens.view,
+    TokenRun: tokens.view,
+    Tracking: tracking.view,
 }
 
 
@@ -57,4 +62,7 @@ def view(result: Result) -> View:  # noqa: PLR0911 - one return for each kind
         return filtering.view(result)
     if isinstance(result, TokenRun):
         return tokens.view(result)
+    for kind, words in _VIEWS.items():
+        if isinstance(result, kind):
+            return words(result)
     raise TypeError(f"there is no report for {type(result).__name__}.")

@@ -19,10 +19,23 @@ from ...problem.definitions import (
     ReachabilityProblem,
     SimulationProblem,
     SteeringProblem,
+    TrackingProblem,
 )
 
 __all__ = ["certifying", "command", "comparing", "designing", "reaching", "simulating", "steering"]
 __all__ = ["certifying", "command", "designing", "filtering", "reaching", "simulating", "steering"]
+from ...results.steering import Steering
+from ...results.trajectory import Trajectory
+
+__all__ = [
+    "certifying",
+    "command",
+    "designing",
+    "reaching",
+    "simulating",
+    "steering",
+    "tracking",
+]
 
 #: Arrays with more entries than this are not written out.
 LARGEST = 16
@@ -147,6 +160,24 @@ def filtering(problem: FilterProblem) -> str:
         f"{_SAVED}run = gt.filter_by_attention(\n    p.model,\n    p.start,\n    p.measurements,\n"
         f"    tokens=p.counts,\n    rng={rng},\n{listed})\nprint(run.summary())\n"
     )
+def tracking(problem: TrackingProblem, plan: Steering | Trajectory) -> str:
+    """Python code that makes the plan and its feedback; the plan from its file if large."""
+    p = problem
+    made = steering(plan.problem) if isinstance(plan, Steering) else ""
+    head = made.replace("print(plan.summary())\n", "")
+    if not made or made.startswith(_SAVED):
+        head = 'import gtcontrol as gt\nplan = gt.load("FOLDER").plan\n'
+    given = {
+        "weights": repr(dict(p.control_weights)),
+        "state_weight": repr(p.state_weight),
+        "terminal_weight": repr(p.terminal_weight),
+        "perturbation": repr(p.perturbation),
+        "samples": repr(p.samples),
+        "seed": repr(p.seed),
+    }
+    listed = "".join(f"    {name}={text},\n" for name, text in given.items())
+    controls = f"    controls={p.controls!r},\n"
+    return f"{head}kept = gt.track(\n    plan,\n{controls}{listed})\nprint(kept.summary())\n"
 
 
 def reaching(problem: ReachabilityProblem) -> str:

@@ -23,10 +23,10 @@ _CONTROLS = {
 }
 
 
-def controls_fact(controls: str) -> Fact:
-    """The enabled controls."""
+def controls_fact(controls: str, others: str = "held at zero") -> Fact:
+    """The enabled controls, and what becomes of the others."""
     off = [name for letter, name in _CONTROLS.items() if letter not in controls]
-    fixed = f"; held at zero: {', '.join(off)}" if off else ""
+    fixed = f"; {others}: {', '.join(off)}" if off else ""
     return Fact("controls", ", ".join(_CONTROLS[letter] for letter in controls) + fixed)
 
 
