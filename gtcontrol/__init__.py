@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from .certification.equilibria.run import equilibria as equilibria
     from .certification.run import certify as certify
     from .certification.verification import Verification as Verification, verify as verify
-    from .comparison.riccati import riccati as riccati
     from .comparison.discrete import (
         LayerComparison as LayerComparison,
         compare_layers as compare_layers,
         kalman_layers as kalman_layers,
     )
-    from .comparison.realisation import realise_noise as realise_noise
-    from .comparison.run import compare as compare
     from .comparison.filtering.flow import filter_schedule as filter_schedule
     from .comparison.filtering.measurements import simulate_measurements as simulate_measurements
     from .comparison.filtering.run import filter_by_attention as filter_by_attention
+    from .comparison.realisation import realise_noise as realise_noise
+    from .comparison.riccati import riccati as riccati
+    from .comparison.run import compare as compare
     from .comparison.systems import to_control as to_control
     from .comparison.tracking import track as track
     from .errors import GtcontrolError as GtcontrolError

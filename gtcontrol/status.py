@@ -54,6 +54,7 @@ class Status(Enum):
     DISAGREEMENT = (
         "Two independent computations of the same answer differ by more than their tolerance: see "
         "`agreement`. Shorten the horizon, or rescale states and measurements."
+    )
     INEFFECTIVE = (
         "The feedback does not bring perturbed starts closer to the target than the plan alone "
         "does: see where its controls have no authority; allow more controls, or looser bounds."

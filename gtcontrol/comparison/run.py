@@ -162,7 +162,8 @@ def _result(
 def _law(S: Array) -> Gaussian:
     """The limit as a law of mean zero; what is below rounding is no variance."""
     try:  # keeps the digits of small entries
-        return Gaussian.trusted(np.zeros(len(S)), np.linalg.cholesky(S))
+        root = np.asarray(np.linalg.cholesky(S), dtype=np.float64)
+        return Gaussian.trusted(np.zeros(len(S)), root)
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(S)
     kept = values > 1e-15 * len(S) * max(float(values[-1]), 0.0)

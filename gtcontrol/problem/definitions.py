@@ -185,6 +185,8 @@ class FilterProblem:
     moment_matched: bool = False
     name: str = ""
 
+
+@dataclass(frozen=True, eq=False)
 class TrackingProblem:
     """Bring perturbed starts back to a plan that carries `start` to `target`.
 

@@ -50,9 +50,9 @@ _KINDS: dict[str, type[Result]] = {
         Design,
         RiccatiSolution,
         Comparison,
+        FilterRun,
+        Tracking,
     )
-    for made in (Trajectory, Steering, Reachability, TokenRun, Certificate, Design, FilterRun)
-    for made in (Trajectory, Steering, Reachability, TokenRun, Certificate, Design, Tracking)
 }
 
 

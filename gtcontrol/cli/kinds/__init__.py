@@ -19,9 +19,16 @@ from .base import KindDocument, Source, Task
 __all__ = ["KINDS", "Kind", "load", "owners", "prepare", "read"]
 
 #: The kinds, in the order in which help texts list them; each is a module of this package.
-KINDS = ("steer", "simulate", "reach", "certify", "design", "compare")
-KINDS = ("steer", "simulate", "reach", "certify", "design", "filter")
-KINDS = ("steer", "simulate", "reach", "certify", "design", "track")
+KINDS = (
+    "steer",
+    "track",
+    "simulate",
+    "reach",
+    "certify",
+    "design",
+    "compare",
+    "filter",
+)
 
 
 class Kind(Protocol):

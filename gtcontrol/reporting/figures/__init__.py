@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["draw", "images"]
 
 
-def draw(result: Result) -> dict[str, Figure]:  # noqa: PLR0911 - one return for each kind
+def draw(result: Result) -> dict[str, Figure]:
     """Draw the pictures of a result.
 
     Parameters
@@ -33,104 +33,33 @@ def draw(result: Result) -> dict[str, Figure]:  # noqa: PLR0911 - one return for
         "tokens" (if tokens were moved); a simulation "path", "covariance" and "mean"; a
         run of tokens "path"; a reachability answer "laws"; a certificate "envelope" and, in
         dimension 2, "cone" (if anything was integrated); a design "path" and "distance" (if it
-        was simulated); a comparison "flow" and "spectrum"; a Riccati solution
-        "spectrum".
-        was simulated); a filter "states", "errors" (with tokens of several numbers) and
-        "innovations".
-        was simulated); feedback "distances", "sample", "deviation", "gains" and "tolerated".
+        was simulated); a comparison "flow" and "spectrum"; a Riccati solution "spectrum"; a
+        filter "states", "errors" (with tokens of several numbers) and "innovations"; feedback
+        "distances", "sample", "deviation", "gains" and "tolerated".
 
     Returns
     -------
     dict from str to matplotlib.figure.Figure
         In the order in which they are best read.
     """
-    from . import certificate, clouds, comparison, design, laws, spectra
+    from . import certificate, clouds, comparison, design, filtering, laws, spectra, tracking
 
     pictures: dict[type[Result], Callable[[Any], dict[str, Figure]]] = {
-    from . import certificate, clouds, design, laws, tracking
-
-    drawn: dict[type[Result], Callable[[Any], dict[str, Figure]]] = {
         Steering: _steering,
         Trajectory: _trajectory,
         Certificate: certificate.pictures,
         Design: design.pictures,
         Comparison: comparison.pictures,
         RiccatiSolution: spectra.pictures,
+        FilterRun: filtering.pictures,
         TokenRun: lambda run: {"path": clouds.tokens(run)},
+        Tracking: tracking.pictures,
         Reachability: lambda answer: {"laws": laws.reachability(answer)},
     }
     made = next((pictures[kind] for kind in type(result).__mro__ if kind in pictures), None)
     if made is None:
         raise TypeError(f"there are no pictures of {type(result).__name__}.")
     return made(result)
-
-
-def _steering(result: Steering) -> dict[str, Figure]:
-    from . import controls, cost, covariance, path, tokens
-
-    made = {"path": path.steering(result), "controls": controls.steering(result)}
-    if result.problem.start.rank:
-        made["covariance"] = covariance.steering(result)
-    made["cost"] = cost.steering(result)
-    if result.tokens is not None:
-        made["tokens"] = tokens.check(result.tokens)
-    return made
-
-
-def _trajectory(result: Trajectory) -> dict[str, Figure]:
-    from . import covariance, mean, path
-
-    made = {"path": path.trajectory(result)}
-    if result.factors.shape[2]:
-        made["covariance"] = covariance.trajectory(result)
-    made["mean"] = mean.trajectory(result)
-    return made
-    from . import (
-        certificate,
-        clouds,
-        controls,
-        cost,
-        covariance,
-        design,
-        filtering,
-        laws,
-        mean,
-        path,
-        tokens,
-    )
-
-    if isinstance(result, Steering):
-        made = {"path": path.steering(result), "controls": controls.steering(result)}
-        if result.problem.start.rank:
-            made["covariance"] = covariance.steering(result)
-        made["cost"] = cost.steering(result)
-        if result.tokens is not None:
-            made["tokens"] = tokens.check(result.tokens)
-        return made
-    if isinstance(result, Trajectory):
-        made = {"path": path.trajectory(result)}
-        if result.factors.shape[2]:
-            made["covariance"] = covariance.trajectory(result)
-        made["mean"] = mean.trajectory(result)
-        return made
-    if isinstance(result, Certificate):
-        return certificate.pictures(result)
-    if isinstance(result, Design):
-        return design.pictures(result)
-    if isinstance(result, FilterRun):
-        return filtering.pictures(result)
-    if isinstance(result, TokenRun):
-        return {"path": clouds.tokens(result)}
-    if isinstance(result, Reachability):
-        return {"laws": laws.reachability(result)}
-        TokenRun: lambda run: {"path": clouds.tokens(run)},
-        Tracking: tracking.pictures,
-        Reachability: lambda answer: {"laws": laws.reachability(answer)},
-    }
-    for kind, pictures in drawn.items():
-        if isinstance(result, kind):
-            return pictures(result)
-    raise TypeError(f"there are no pictures of {type(result).__name__}.")
 
 
 def _steering(result: Steering) -> dict[str, Figure]:

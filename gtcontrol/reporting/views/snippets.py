@@ -21,16 +21,15 @@ from ...problem.definitions import (
     SteeringProblem,
     TrackingProblem,
 )
-
-__all__ = ["certifying", "command", "comparing", "designing", "reaching", "simulating", "steering"]
-__all__ = ["certifying", "command", "designing", "filtering", "reaching", "simulating", "steering"]
 from ...results.steering import Steering
 from ...results.trajectory import Trajectory
 
 __all__ = [
     "certifying",
     "command",
+    "comparing",
     "designing",
+    "filtering",
     "reaching",
     "simulating",
     "steering",
@@ -160,6 +159,8 @@ def filtering(problem: FilterProblem) -> str:
         f"{_SAVED}run = gt.filter_by_attention(\n    p.model,\n    p.start,\n    p.measurements,\n"
         f"    tokens=p.counts,\n    rng={rng},\n{listed})\nprint(run.summary())\n"
     )
+
+
 def tracking(problem: TrackingProblem, plan: Steering | Trajectory) -> str:
     """Python code that makes the plan and its feedback; the plan from its file if large."""
     p = problem
