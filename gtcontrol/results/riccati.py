@@ -19,6 +19,13 @@ from .plain import plain, read_array
 
 __all__ = ["RiccatiSolution"]
 
+#: Signs of the eigenvalues with which there is a factor.
+_FACTORED = (
+    Definiteness.POSITIVE_DEFINITE,
+    Definiteness.POSITIVE_SEMIDEFINITE,
+    Definiteness.ZERO,
+)
+
 Member = TypeVar("Member", bound=Enum)
 
 
@@ -160,18 +167,18 @@ class RiccatiSolution(Result):
         )
         spectrum = read_array(arrays, "spectrum", n, 2)
         fields = plain(cls, values)
-        rank = fields["rank"]
+        rank, word = fields["rank"], values["definite"]
         if not -1 <= rank <= n:
             raise ResultFileInvalid(f"`rank` is {rank}; expected -1 to {n}.")
-        definite = values["definite"]
+        definite = None if word is None else _member(Definiteness, "definite", word)
         return cls(
-            problem=RiccatiProblem(equation, str(values["name"])),
+            problem=RiccatiProblem(equation, **plain(RiccatiProblem, values)),
             status=_member(RiccatiStatus, "status", values["status"]),
-            X=read_array(arrays, "X", n, n) if "X" in arrays else None,
-            factor=read_array(arrays, "factor", n, rank) if "factor" in arrays else None,
+            X=None if definite is None else read_array(arrays, "X", n, n),
+            factor=read_array(arrays, "factor", n, rank) if definite in _FACTORED else None,
             spectrum=spectrum[:, 0] + 1j * spectrum[:, 1],
-            definite=None if definite is None else _member(Definiteness, "definite", definite),
-            gain=read_array(arrays, "gain", m, n) if "gain" in arrays else None,
+            definite=definite,
+            gain=None if definite is None else read_array(arrays, "gain", m, n),
             kernel=read_array(arrays, "kernel", n, None),
             **fields,
         )

@@ -183,7 +183,10 @@ def _solution(equation: RiccatiEquation, steps: int, more: Balls | None = None) 
     if signed is None or round(float(signed.trace().mid())) != 0:
         return None
     X = sign_functions.graph(signed)
-    return None if X is None else _cleaned(((X + X.transpose()) * balls.ball(0.5)).mid())
+    # A subspace that is no graph shows as entries of the size of the inverse of the rounding.
+    if X is None or not np.isfinite(sign_functions.size(X)):
+        return None
+    return _cleaned(((X + X.transpose()) * balls.ball(0.5)).mid())
 
 
 def _cleaned(X: Balls) -> Balls:

@@ -100,7 +100,8 @@ def _decided(X: Array, values: Array, vectors: Array, small: NDArray[np.bool_]) 
     below, above = bool(np.any(seen < 0)), bool(np.any(seen > 0))
     factor = None
     if not below:
-        factor = vectors[:, ~small] * np.sqrt(seen) if zeros else _triangular(X)
+        made = None if zeros else _triangular(X)
+        factor = vectors[:, ~small] * np.sqrt(seen) if made is None else made
     return Signs(_word(below, above, zeros), len(seen), *_ends(values, zeros, below, above), factor)
 
 
