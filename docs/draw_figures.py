@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 
+import gtcontrol as gt
 from gtcontrol.cli import kinds
 from gtcontrol.problem import zoo
 from gtcontrol.progress import silent
+from gtcontrol.results.base import Result
 
 FOLDER = Path(__file__).parent / "figures"
 
@@ -41,10 +44,22 @@ def main() -> None:
     for name, pictures in WANTED.items():
         path = zoo.path(name)
         result = kinds.prepare(kinds.read(path), path).run(silent)
-        figures = result.plot()
-        for figure, file in pictures.items():
-            figures[figure].savefig(FOLDER / file, dpi=110, metadata={"Software": None})
-            shrink(FOLDER / file)
+        draw(result, pictures)
+    draw(chain(), {"spectrum": "riccati-chain-spectrum.png"})
+
+
+def chain() -> gt.RiccatiSolution:
+    """A chain of integrators, as on the page about Riccati equations."""
+    n = 21
+    return gt.riccati(np.diag(np.ones(n - 1), 1), np.eye(n)[:, -1], np.diag(np.eye(n)[0]))
+
+
+def draw(result: Result, pictures: dict[str, str]) -> None:
+    """Draw some pictures of a result into files."""
+    figures = result.plot()
+    for figure, file in pictures.items():
+        figures[figure].savefig(FOLDER / file, dpi=110, metadata={"Software": None})
+        shrink(FOLDER / file)
 
 
 def shrink(path: Path) -> None:

@@ -199,6 +199,14 @@ class TestBoundary:
         assert made.status is NONE
         assert "grows without bound" in made.reason
 
+    def test_a_subspace_that_is_no_graph(self) -> None:
+        made = gt.riccati(
+            [[0.0, -2.0], [0.0, 2.0]], [[1.0, 0.0], [-1.0, 1.0]], -2 * np.ones((2, 2)),
+            discrete=True,
+        )  # fmt: skip
+        assert made.status is NONE
+        assert "not the graph of a matrix" in made.reason
+
     def test_eigenvalues_that_meet_on_the_axis(self) -> None:
         """x² - 2x + 1 = 0 has the double root 1; a little less weight and there is none."""
         made = gt.riccati([[1.0]], [1.0], -1.0)

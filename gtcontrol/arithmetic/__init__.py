@@ -19,4 +19,6 @@ Zeros:
 Functions:
     ``elementary`` quotients of elementary functions; ``exponentials`` forms along a linear flow;
     ``taylor`` tubes around solutions of a quadratic differential equation.
+Approximations, which prove nothing:
+    ``sign_functions`` invariant subspaces and eigenvalues at any precision.
 """

@@ -113,6 +113,22 @@ def on_boundary(scaled: Balanced) -> Extended | None:
     return Extended(found[1], NEAR_BITS, left) if left <= NEAR else None
 
 
+def is_unbounded(scaled: Balanced) -> bool:
+    """Whether the stable subspace of the Hamiltonian is no graph, so that X would be infinite.
+
+    To the working precision: the X that belongs to it is then of the size of 1 / rounding.
+    """
+    if scaled.equation.dim > LARGEST_ORDER:
+        return False
+    with balls.precision(2 * FIRST_BITS):
+        H = _hamiltonian(scaled.equation, None)
+        signed = None if H is None else sign_functions.sign(H, MOST_STEPS)
+        if signed is None or round(float(signed.trace().mid())) != 0:
+            return False
+        X = sign_functions.graph(signed)
+        return X is None or not sign_functions.size(X) < 2.0**FIRST_BITS
+
+
 def pair_of(X: Balls) -> Pair:
     """Two floats for each entry."""
     with balls.precision(max(256, balls.working_bits())):

@@ -34,6 +34,11 @@ SPREAD, MOST_EXACT = 1e-6, 32
 #: Largest estimated error with which floats still count as an answer, where nothing else does.
 USABLE = 1e-6
 
+_NO_GRAPH = (
+    "As many eigenvalues as there are states are stable, but their invariant subspace is not the "
+    "graph of a matrix: X would be infinite in some direction (the weights are indefinite)."
+)
+
 
 def solve(equation: RiccatiEquation, lift: Array | None = None) -> Outcome:
     """Find the stabilising solution, or say which mode prevents it.
@@ -198,6 +203,8 @@ def _unconfirmed(scaled: Balanced, made: Refined | None, *, clear: bool) -> Outc
         if found:
             none = without_solution(RiccatiStatus.NO_STABILIZING_SOLUTION, found, values)
             return marginal.double(scaled, found) or none
+        if extended.is_unbounded(scaled):
+            return without_solution(RiccatiStatus.NO_STABILIZING_SOLUTION, _NO_GRAPH, values)
     if made is None:
         return without_solution(RiccatiStatus.ILL_CONDITIONED, _limits(equation), values)
     outcome = _from_floats(scaled, made, signs.to_rounding(scaled.back(made.X.high)))
