@@ -199,6 +199,14 @@ class TestBoundary:
         assert made.status is NONE
         assert "grows without bound" in made.reason
 
+    def test_a_defective_mode_far_from_the_axis_is_not_marginal(self) -> None:
+        """Rounding may move the eigenvalues of one Jordan block far, but not to the axis."""
+        A = np.eye(14) + np.diag(np.ones(13), 1)
+        made = gt.riccati(A, np.eye(14)[:, -1])
+        assert made.status is SUCCESS
+        assert made.definite is gt.Definiteness.POSITIVE_DEFINITE
+        assert made.rank == 14
+
     def test_a_subspace_that_is_no_graph(self) -> None:
         made = gt.riccati(
             [[0.0, -2.0], [0.0, 2.0]], [[1.0, 0.0], [-1.0, 1.0]], -2 * np.ones((2, 2)),

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 #: Larger orders are left to double precision.
-LARGEST_ORDER = 64
+LARGEST_ORDER = 48
 
 #: Two precisions agree if they differ by less than this, relatively.
 AGREEMENT = 2.0**-70
@@ -202,14 +202,7 @@ def _solution(equation: RiccatiEquation, steps: int, more: Balls | None = None) 
     # A subspace that is no graph shows as entries of the size of the inverse of the rounding.
     if X is None or not np.isfinite(sign_functions.size(X)):
         return None
-    return _cleaned(((X + X.transpose()) * balls.ball(0.5)).mid())
-
-
-def _cleaned(X: Balls) -> Balls:
-    """Put zero for entries that are rounding of the working precision."""
-    noise = 2.0 ** (-balls.working_bits() / 2) * sign_functions.size(X)
-    zero = balls.ball(0.0)
-    return balls.table([[x if abs(float(x)) > noise else zero for x in row] for row in X.tolist()])
+    return ((X + X.transpose()) * balls.ball(0.5)).mid()
 
 
 def _hamiltonian(equation: RiccatiEquation, more: Balls | None) -> Balls | None:

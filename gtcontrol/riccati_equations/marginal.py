@@ -70,7 +70,12 @@ def unseen(scaled: Balanced, lift: Array, solve: Solver) -> Outcome | None:
     size = float(np.linalg.norm(sub.X))
     if made is None or size == 0.0:
         return made
-    return replace(made, error=made.error + _off(equation, modes) / size)
+    # Eigenvalues are those of the quotient, except that coordinates may be scaled.
+    lifted = None if sub.signs is None else sub.signs.lifted(Z2 / scaled.scale[:, None])
+    plain = bool(np.all(scaled.scale == 1.0))
+    if lifted is not None and made.signs is not None and not plain:
+        lifted = replace(lifted, lowest=made.signs.lowest, highest=made.signs.highest)
+    return replace(made, error=made.error + _off(equation, modes) / size, signs=lifted)
 
 
 def unreached(scaled: Balanced, lift: Array, solve: Solver) -> Outcome | None:

@@ -20,7 +20,7 @@ __all__ = ["Mode", "near_boundary", "peeled", "unreached", "worded"]
 #: A mode is unreached if its distance is below this multiple of n ε, relatively.
 UNREACHED = 20.0
 
-#: An eigenvalue is on the boundary if it is nearer than this multiple of ε ‖A‖ and its condition.
+#: An eigenvalue is on the boundary if perturbations of this multiple of n ε ‖A‖ put it there.
 AXIS = 10.0
 
 EPS = 2.220446049250313e-16
@@ -91,7 +91,7 @@ def unreached(A: Array, B: Array, *, discrete: bool) -> list[Mode]:
         if not directions.shape[1] or any(abs(value - v) <= 10 * (spread + s) for v, s in done):
             continue
         done.append((value, spread))
-        side = _side(value * size, spread * size, discrete=discrete)
+        side = _side(scaled, shown, value, size, spread, discrete=discrete)
         found += [
             Mode(complex(value * size), w, side, distance, EPS * n * size) for w in directions.T
         ]
@@ -135,11 +135,16 @@ def near_boundary(matrix: Array, *, discrete: bool) -> Complex:
     """Eigenvalues that the rounding of a matrix may put on the boundary of stability."""
     if not np.all(np.isfinite(matrix)):
         return np.zeros(0, dtype=np.complex128)
-    size = float(np.linalg.norm(matrix, 2))
+    size, n = float(np.linalg.norm(matrix, 2)), len(matrix)
     values, spread = _eigenvalues(matrix / size if size > 0 else matrix)
     values, spread = values * size, spread * size
     away = np.abs(np.abs(values) - 1.0) if discrete else np.abs(values.real)
-    return np.asarray(values[away <= spread], dtype=np.complex128)
+    kept = [
+        value
+        for value in values[away <= spread]
+        if _distance(matrix, _edge(complex(value), discrete=discrete)) <= AXIS * EPS * n * size
+    ]
+    return np.array(kept, dtype=np.complex128)
 
 
 def worded(mode: Mode, lift: Array) -> str:
@@ -222,8 +227,31 @@ def _turned(w: Complex) -> Complex:
     return np.asarray(w * (abs(big) / big))
 
 
-def _side(value: complex, spread: float, *, discrete: bool) -> int:
-    key = abs(value) - 1.0 if discrete else value.real
+def _side(A: Array, B: Array, value: complex, size: float, spread: float, *, discrete: bool) -> int:
+    """Side of a mode of size · A: 0 if rounding of the data may put it on the boundary, unreached.
+
+    How far rounding may move it must reach the boundary, and, as that says little for a defective
+    eigenvalue, the perturbation that is needed must be small: it is the least singular value at
+    the nearest point of the boundary.
+    """
+    n = len(A)
+    key = (abs(value) * size - 1.0) / size if discrete else value.real
     if abs(key) <= spread:
-        return 0
+        edge = _edge(value * size, discrete=discrete) / size
+        shifted = A - (edge.real if edge.imag == 0 else edge) * np.eye(n)
+        sigma = np.linalg.svd(np.concatenate([shifted, B], axis=1), compute_uv=False)
+        if sigma[-1] <= AXIS * EPS * n:
+            return 0
     return 1 if key > 0 else -1
+
+
+def _distance(matrix: Array, value: complex) -> float:
+    """Size of the least perturbation that makes `value` an eigenvalue."""
+    return float(np.linalg.svd(matrix - value * np.eye(len(matrix)), compute_uv=False)[-1])
+
+
+def _edge(value: complex, *, discrete: bool) -> complex:
+    """Nearest point of the boundary of stability."""
+    if not discrete:
+        return complex(0.0, value.imag)
+    return value / abs(value) if value else 1.0 + 0j

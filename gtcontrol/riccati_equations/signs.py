@@ -41,6 +41,20 @@ class Signs:
     highest: float
     factor: Array | None
 
+    def lifted(self, basis: Array) -> Signs:
+        """Signs of Z X Z' for a matrix Z (d, n) with orthonormal columns, n < d."""
+        words = {
+            Definiteness.POSITIVE_DEFINITE: Definiteness.POSITIVE_SEMIDEFINITE,
+            Definiteness.NEGATIVE_DEFINITE: Definiteness.NEGATIVE_SEMIDEFINITE,
+        }
+        return Signs(
+            words.get(self.definite, self.definite),
+            self.rank,
+            min(self.lowest, 0.0),
+            max(self.highest, 0.0),
+            None if self.factor is None else basis @ self.factor,
+        )
+
 
 def of_floats(X: Array, nullity: int) -> Signs | None:
     """Decide in double precision; None if some eigenvalues are too small for that.

@@ -31,6 +31,9 @@ CLEAR = 0.1
 #: the largest order for that.
 SPREAD, MOST_EXACT = 1e-6, 32
 
+#: Largest order for which extended precision is tried against hope.
+SMALL = 12
+
 #: Largest estimated error with which floats still count as an answer, where nothing else does.
 USABLE = 1e-6
 
@@ -63,7 +66,9 @@ def solve(equation: RiccatiEquation, lift: Array | None = None) -> Outcome:
             broken = look(scaled, lift, solve)
             if broken is not None:
                 return broken
-    wide = extended.solved(scaled)
+    # With eigenvalues of the Hamiltonian on the boundary it is in vain, and long if it is large.
+    hopeless = equation.dim > SMALL and made is None and on_boundary(scaled.equation)
+    wide = None if hopeless else extended.solved(scaled)
     outcome = None if wide is None else _from_extended(scaled, wide)
     if outcome is not None:
         return outcome
@@ -140,19 +145,23 @@ def _from_extended(scaled: Balanced, wide: extended.Extended) -> Outcome | None:
         pair = extended.pair_of(X)
         decided = signs.of_floats(pair.high, nullity) if nullity else None
         if decided is None:
-            zero = max(wide.left * 2.0 ** (-wide.bits / 4), 2.0**-400)
+            # The last doubling of the precision has removed all but a root of the rounding.
+            zero = max(wide.left * 2.0 ** (-0.4 * wide.bits), 2.0**-400)
             decided = signs.of_balls(X, zero)
         if decided is None:
             return None
         inverse = extended.inverse_norm(F, discrete=equation.discrete)
     inner = pair.high * scaled.scale[:, None] * scaled.scale
+    # What is left of entries that vanish is far below any error that is claimed.
+    inner[np.abs(inner) <= wide.left**2 * float(np.max(np.abs(inner)))] = 0.0
+    made = scaled.back(inner)
     rest = Data(equation).remainder(Pair.of(inner))
     size, norm = float(np.linalg.norm(pair.high)), float(np.linalg.norm(inner))
     terms = np.inf if rest is None else rest.size
     return Outcome(
         RiccatiStatus.SUCCESS,
         _speed(values, discrete=equation.discrete),
-        pair.high + 0.0,
+        made + 0.0,
         decided,
         np.inf if rest is None else rest.relative,
         float(np.linalg.norm(pair.low)) / size + wide.left if size > 0 else 0.0,
