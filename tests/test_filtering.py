@@ -526,7 +526,7 @@ class TestTokens:
         _, means, covariances = flow_of(model, start, y)
         tokens = start.sample(200, np.random.default_rng(1), moment_matched=True)
         off = []
-        for value in (8.0, 32.0, 128.0):
+        for value in (32.0, 128.0, 512.0):
             cloud = moved(model, start, y, tokens, value)
             off.append(np.abs(cloud.means - means).max())
             off[-1] += np.abs(cloud.covariances - covariances).max()
@@ -573,7 +573,9 @@ class TestTokens:
     def test_tokens_that_overflow_end_with_a_status(self):
         model = gt.KalmanModel([[400.0]], [[1e-9]])
         y = gt.Measurements([0.0, 1.0], [0.0])
-        cloud = move(Bridge(model), np.array([[1.0], [-1.0], [2.0]]), y, [4000], lambda done: None)
+        with np.errstate(all="ignore"):  # as the engine does
+            tokens = np.array([[1.0], [-1.0], [2.0]])
+            cloud = move(Bridge(model), tokens, y, [4000], lambda done: None)
         assert cloud.status is Status.OVERFLOW
         assert len(cloud.means) == 1
 
@@ -584,11 +586,11 @@ class TestTokens:
 class TestFluctuations:
     @given(st.integers(1, 4), st.integers(1, 6))
     def test_all_exponents_are_there_once(self, r, degree):
-        made = exponents(r, degree, False, False)
+        made = exponents(r, degree)
         assert len(made) == math.comb(r + degree, degree) - 1
         assert len({tuple(a) for a in made.tolist()}) == len(made)
         assert made.sum(axis=1).max() == degree
-        even = exponents(r, degree, True, True)
+        even = exponents(r, degree, 3, even=True)
         assert np.all(even.sum(axis=1) % 2 == 0)
         assert np.all(even.sum(axis=1) >= 3)
 
@@ -598,8 +600,9 @@ class TestFluctuations:
         root = rng.standard_normal((r, p))
         H = -root @ root.T
         offset = rng.standard_normal(r)
-        alpha = exponents(r, 5, False, False)
-        gradient, hessian = Terms(alpha, p).expected(offset, H)
+        alpha = exponents(r, 5)
+        terms = Terms(alpha, p)
+        gradient, hessian = terms.expected(terms.on_plane(offset, H)[1])
         z, weights = tilting.nodes(np.zeros(r), np.eye(r), points=6)
         u = offset + z @ H
 
@@ -623,23 +626,51 @@ class TestFluctuations:
     @pytest.mark.parametrize(
         "draw", [{}, {"moment_matched": True}, {"antithetic": True, "moment_matched": True}]
     )
-    @pytest.mark.parametrize("centred", [False, True])
-    def test_predicts_the_errors_of_many_draws(self, draw, centred):
-        """Root mean squares of 200 draws, whose own uncertainty is 5 to 10 %."""
-        model, start = double_integrator(), law(2, mean=1.0)
-        y = measured(model, steps=10, horizon=1.0)
+    def test_predicts_the_errors_of_many_draws(self, draw):
+        """Root mean squares of 100 draws, whose own uncertainty is 5 to 10 %."""
+        model = gt.KalmanModel([[0.0, 1.0], [0.5, 0.0]], [1.0, 0.0], 0.5)
+        start = gt.Gaussian.from_covariance([1.0, 0.0], [[1.0, 0.2], [0.2, 1.0]])
+        y = measured(model, steps=8, horizon=2.0)
         made, means, covariances = flow_of(model, start, y)
-        bridge = Bridge(model, 2.0, centred=centred)
+        bridge = Bridge(model, 4.0)
         expected = fluctuations(bridge, made, y, **draw)
         steps = steps_of(bridge, covariances, y.steps)
         N, off = 1500, []
-        for rng in np.random.default_rng(11).spawn(200):
+        for rng in np.random.default_rng(11).spawn(100):
             cloud = move(bridge, start.sample(N, rng, **draw), y, steps, lambda done: None)
             off.append((cloud.means[-1] - means[-1], cloud.covariances[-1] - covariances[-1]))
         mean = math.sqrt(N * np.mean([np.sum(a**2) for a, _ in off]))
         covariance = math.sqrt(N * np.mean([np.sum(b**2) for _, b in off]))
         assert mean == pytest.approx(expected.mean[-1], rel=0.2)
         assert covariance == pytest.approx(expected.covariance[-1], rel=0.2)
+
+    @pytest.mark.parametrize(("r", "p"), [(1, 1), (2, 1), (2, 2), (3, 2)])
+    def test_how_the_draw_moves_equals_quadrature_over_all_coordinates(self, r, p):
+        """E ∇(He_α/√α!)(z)·∇(u^β/√β!), with Hermite polynomials from NumPy."""
+        rng = np.random.default_rng(r + 10 * p)
+        root = rng.standard_normal((r, p))
+        H, offset = -root @ root.T, rng.standard_normal(r)
+        alpha = exponents(r, 5, 3)
+        terms = Terms(alpha, p)
+        P, G = terms.mixing(*terms.on_plane(offset, H))
+        z, weights = tilting.nodes(np.zeros(r), np.eye(r), points=6)
+
+        def hermite(n, x):
+            return np.polynomial.hermite_e.hermeval(x, np.eye(n + 1)[n])
+
+        def gradients(kind, points):
+            made = np.zeros((len(points), r, len(alpha)))
+            for n, a in enumerate(alpha.tolist()):
+                scale = 1 / math.sqrt(math.prod(math.factorial(k) for k in a))
+                for i in np.flatnonzero(a):
+                    parts = [kind(k - (j == i), points[:, j]) for j, k in enumerate(a)]
+                    made[:, i, n] = a[i] * scale * np.prod(parts, axis=0)
+            return made
+
+        first = gradients(hermite, z)
+        second = gradients(lambda n, x: x**n, offset + z @ H)
+        expected = np.einsum("q,qia,qib->ab", weights, first, second)
+        np.testing.assert_allclose(P.T @ G, expected, atol=1e-9 * np.abs(expected).max())
 
     def test_at_the_start_it_is_the_sampling_error(self):
         model = double_integrator()
@@ -701,7 +732,7 @@ class TestRun:
         assert [c.count for c in run.clouds] == [50, 200, 800]
         assert run.clouds[0].means.shape == (8, 21, 2)
         assert run.token_resolution < 1e-4
-        assert run.tilt == pytest.approx(0.5)
+        assert run.tilt == pytest.approx(np.max(run.flow_covariances[:, 0, 0]))  # R = ½
 
     def test_more_tokens_err_less_and_about_as_predicted(self):
         run = small_run()
@@ -733,13 +764,13 @@ class TestRun:
         """A = [[0, 1], [.5, 0]], R = .5, S₀ = [[1, .2], [.2, 1]]: flow exact, tokens far off."""
         model = gt.KalmanModel([[0.0, 1.0], [0.5, 0.0]], [1.0, 0.0], 0.5)
         start = gt.Gaussian.from_covariance([0.0, 0.0], [[1.0, 0.2], [0.2, 1.0]])
-        y = gt.simulate_measurements(model, [1.0, 0.5], 2.0, 100, 3)
+        y = gt.simulate_measurements(model, [1.0, 0.5], 2.0, 40, 3)
         run = gt.filter_by_attention(model, start, y, tokens=[200], seeds=3)
         assert run.agreement < 1e-13
         assert run.predicted_mean is None
         assert run.token_errors[0].mean.median > 2 * run.token_errors[0].mean_sampling
         soft = gt.filter_by_attention(
-            model, start, y, tokens=[200], seeds=3, value=8.0, moment_matched=True
+            model, start, y, tokens=[200], seeds=3, value=32.0, moment_matched=True
         )
         assert soft.token_errors[0].mean.median < 0.5 * soft.token_errors[0].mean_sampling
 
@@ -757,29 +788,30 @@ class TestRun:
     def test_innovations_of_the_right_model_are_white_and_of_a_wrong_one_not(self):
         model, start = double_integrator(), law(2)
         state = start.sample(1, np.random.default_rng(2))[0]
-        y = gt.simulate_measurements(model, state, 4.0, 200, 6)
+        y = gt.simulate_measurements(model, state, 3.0, 50, 6)
         run = gt.filter_by_attention(model, start, y, tokens=[20], seeds=1)
         c = run.consistency
         assert c.white
         assert c.state_low < c.state < c.state_high
-        assert c.innovation == pytest.approx(1.0, abs=0.25)
+        assert c.innovation == pytest.approx(1.0, abs=0.35)
         wrong = gt.filter_by_attention(double_integrator(R=0.1), start, y, tokens=[20], seeds=1)
         assert not wrong.consistency.white
         assert wrong.consistency.innovation > 3
 
+    @pytest.mark.slow
     def test_statistics_of_consistency_over_many_truths(self):
         """The normalised error of the true state has mean d, that of the innovations p."""
         model, start = double_integrator(np.diag([0.0, 0.2])), law(2)
         rng, states, sizes = np.random.default_rng(9), [], []
-        for _ in range(40):
-            y = gt.simulate_measurements(model, start.sample(1, rng)[0], 1.0, 50, rng)
+        for _ in range(30):
+            y = gt.simulate_measurements(model, start.sample(1, rng)[0], 1.0, 25, rng)
             m, S = flow_of(model, start, y)[1:]
             white = engine.normalised_innovations(model, y, m, S)
             found = engine.consistency(y, white, m, S)
             states.append(found.state)
             sizes.append(found.innovation)
-        assert np.mean(states) == pytest.approx(2.0, abs=3 * 2 / math.sqrt(40))
-        assert np.mean(sizes) == pytest.approx(1.0, abs=4 * math.sqrt(2 / 2000))
+        assert np.mean(states) == pytest.approx(2.0, abs=3 * 2 / math.sqrt(30))
+        assert np.mean(sizes) == pytest.approx(1.0, abs=4 * math.sqrt(2 / 750))
 
     def test_disagreement_is_said(self, monkeypatch):
         def off(*arguments):
