@@ -34,6 +34,10 @@ WANTED = {
     "certify-rank-loss": {"cone": "certify-rank-loss-cone.png"},
     "certify-skew": {"envelope": "certify-skew-envelope.png"},
     "certify-opposite-signs": {"envelope": "certify-opposite-signs-envelope.png"},
+    "filter-by-attention": {
+        "states": "filter-by-attention-states.png",
+        "errors": "filter-by-attention-errors.png",
+    },
     "design-low-rank": {"path": "design-low-rank-path.png"},
     "reach-rank-mismatch": {"laws": "reach-rank-mismatch-laws.png"},
 }

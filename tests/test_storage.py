@@ -98,6 +98,14 @@ def reachability(*, nearest):
     )
 
 
+def filtering(*, noise=None, value=1.0):
+    model = gt.KalmanModel([[0.0, 1.0], [0.0, 0.0]], [1.0, 0.0], 0.5, noise)
+    forcing = None if noise is None else [0.0, -1.0]
+    y = gt.simulate_measurements(model, [1.0, 0.0], 1.0, 5, 1, forcing=forcing)
+    start = gt.Gaussian([0.0, 0.0], np.eye(2) if noise is None else 0.5 * np.eye(2))
+    return gt.filter_by_attention(model, start, y, tokens=[20, 40], seeds=2, value=value)
+
+
 RESULTS = TRAJECTORIES | {
     "steering": steering,
     "steering-with-tokens": lambda: steering(tokens=True),
@@ -109,6 +117,8 @@ RESULTS = TRAJECTORIES | {
     "riccati-without-solution": lambda: gt.riccati(np.diag([1.0, 2.0]), [1.0, 0.0]),
     "reachability": lambda: reachability(nearest=True),
     "reachability-without-nearest": lambda: reachability(nearest=False),
+    "filter": lambda: filtering(),
+    "filter-with-noise": lambda: filtering(noise=[[0.0, 0.0], [0.0, 0.2]], value=4.0),
     "tokens": lambda: gt.simulate_tokens(LAW, general(), 1.0, count=30, rng=3, antithetic=True),
     "tokens-given": lambda: gt.simulate_tokens(
         LAW.sample(30, np.random.default_rng(0)), HEADS, layers=4, observe=3, keep=5

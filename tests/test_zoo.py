@@ -22,11 +22,12 @@ from gtcontrol.problem import zoo
 ROOT = Path(__file__).resolve().parents[1]
 
 #: Problems that take more than a few seconds.
-SLOW = {"steer-embedding-768", "steer-planar"}
+SLOW = {"filter-by-attention", "steer-embedding-768", "steer-planar"}
 
 ISSUED = {
     "design-attractor",
     "design-low-rank",
+    "filter-by-attention",
     "reach-rank-mismatch",
     "simulate-layers",
     "simulate-opposite-signs",
