@@ -188,6 +188,8 @@ def test_engines_do_not_import_each_other():
         ("certification", "simulation"),
         ("comparison", "simulation"),
     }
+    beside = {"steering", "certification", "comparison"}
+    assert crossing == {(engine, "simulation") for engine in beside}
 
 
 def test_the_one_call_upward_is_that_of_results():

@@ -117,7 +117,7 @@ RESULTS = TRAJECTORIES | {
     "riccati-without-solution": lambda: gt.riccati(np.diag([1.0, 2.0]), [1.0, 0.0]),
     "reachability": lambda: reachability(nearest=True),
     "reachability-without-nearest": lambda: reachability(nearest=False),
-    "filter": lambda: filtering(),
+    "filter": filtering,
     "filter-with-noise": lambda: filtering(noise=[[0.0, 0.0], [0.0, 0.2]], value=4.0),
     "tokens": lambda: gt.simulate_tokens(LAW, general(), 1.0, count=30, rng=3, antithetic=True),
     "tokens-given": lambda: gt.simulate_tokens(

@@ -21,6 +21,9 @@ from .plain import agree, pack_plain, plain, read_array, read_status, restore
 
 __all__ = ["AGREEMENT", "Consistency", "FilterRun"]
 
+#: Arrays that a result may do without.
+_OPTIONAL = ("model.noise", "states", "forcing", "predicted.mean", "predicted.covariance")
+
 #: The flow and python-control's filter may differ by this much, relatively.
 AGREEMENT = 1e-8
 
@@ -235,7 +238,9 @@ class FilterRun(Result):
             "predicted.mean": self.predicted_mean,
             "predicted.covariance": self.predicted_covariance,
         }
-        arrays |= {name: x for name, x in optional.items() if x is not None}
+        given = {name: x for name, x in optional.items() if x is not None}
+        arrays |= given
+        values["optional"] = sorted(given)
         arrays |= pack_gaussian("start", p.start)
         for i, cloud in enumerate(self.clouds):
             arrays |= {f"tokens{i}.means": cloud.means, f"tokens{i}.covariances": cloud.covariances}
@@ -244,23 +249,28 @@ class FilterRun(Result):
     @classmethod
     def unpack(cls, values: dict[str, Any], arrays: Arrays) -> FilterRun:
         """Restore a result."""
+        _check_optional(values, arrays)
         problem = _unpack_problem(values, arrays)
+        status = read_status(values)
         d, count = problem.model.dim, len(problem.measurements)
         entries = values["clouds"]
-        if not isinstance(entries, list) or len(entries) > len(problem.counts):
-            raise ResultFileInvalid("`clouds` is not a list that fits the counts of tokens.")
+        complete = status is not Status.INTERRUPTED
+        if not isinstance(entries, list) or (complete and len(entries) != len(problem.counts)):
+            raise ResultFileInvalid("`clouds` is not a list that fits the numbers of tokens.")
         clouds = []
         for i, entry in enumerate(entries):
             means = read_array(arrays, f"tokens{i}.means", None, count + 1, d)
             S = read_array(arrays, f"tokens{i}.covariances", len(means), count + 1, d, d)
-            clouds.append(TokenFilter(means=means, covariances=S, **plain(TokenFilter, entry)))
+            cloud = TokenFilter(means=means, covariances=S, **plain(TokenFilter, entry))
+            agree("the number of tokens of a cloud", cloud.count, problem.counts[i])
+            clouds.append(cloud)
         predicted = [
             read_array(arrays, f"predicted.{x}", count + 1) if f"predicted.{x}" in arrays else None
             for x in ("mean", "covariance")
         ]
-        return cls(
+        made = cls(
             problem=problem,
-            status=read_status(values),
+            status=status,
             kalman_means=read_array(arrays, "kalman.means", count + 1, d),
             kalman_covariances=read_array(arrays, "kalman.covariances", count + 1, d, d),
             flow_means=read_array(arrays, "flow.means", count + 1, d),
@@ -272,6 +282,28 @@ class FilterRun(Result):
             predicted_covariance=predicted[1],
             **plain(cls, values),
         )
+        if values["agreement"] != made.agreement:
+            raise ResultFileInvalid(
+                f"`agreement` is {values['agreement']!r:.40}, but the rest says {made.agreement}."
+            )
+        return made
+
+
+def _check_optional(values: dict[str, Any], arrays: Arrays) -> None:
+    """Hold the names of the optional arrays against the arrays.
+
+    Raises
+    ------
+    ResultFileInvalid
+        If one of them is missing, or there without being named.
+    """
+    names = values["optional"]
+    if not isinstance(names, list) or not set(map(str, names)) <= set(_OPTIONAL):
+        raise ResultFileInvalid(f"`optional` is {names!r:.40}; expected some of {_OPTIONAL}.")
+    for name in _OPTIONAL:
+        if (name in names) != (name in arrays):
+            came = "missing" if name in names else "there, but not named in `optional`"
+            raise ResultFileInvalid(f"the array `{name}` is {came}.")
 
 
 def _unpack_problem(values: dict[str, Any], arrays: Arrays) -> FilterProblem:

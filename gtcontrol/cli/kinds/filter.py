@@ -138,7 +138,7 @@ class FilterTable(Table):
 
     tokens: Annotated[
         list[Annotated[int, Field(ge=2, description="a whole number that is at least 2")]],
-        Field(min_length=1, description="an array of numbers of tokens"),
+        Field(min_length=1, description="an array of whole numbers that are at least 2"),
     ] = [200, 1000, 4000]  # noqa: RUF012 - pydantic copies it
     seeds: Count = 8
     seed: Whole = 0

@@ -110,7 +110,7 @@ def filter_schedule(
     >>> start = gt.Gaussian([0.0], [[1.0]])
     >>> y = gt.Measurements([0.0, 1.0], [[2.0]])
     >>> path = gt.simulate(start, gt.filter_schedule(model, start, y))
-    >>> round(path.final.mean[0], 9), round(path.final.trace, 9)
+    >>> round(float(path.final.mean[0]), 9), round(path.final.trace, 9)
     (1.0, 0.5)
     """
     check_problem(model, start, measurements)

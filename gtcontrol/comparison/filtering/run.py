@@ -129,7 +129,15 @@ def filter_by_attention(
         name,
     )
     _require_memory(problem)
-    generator = _generator(rng)
+    made = _answer(problem, _generator(rng), progress)
+    return replace(made, seconds=time.perf_counter() - began)
+
+
+def _answer(
+    problem: FilterProblem, generator: np.random.Generator, progress: Progress
+) -> FilterRun:
+    """Filter in three ways, and put the results together."""
+    model, start, measurements = problem.model, problem.start, problem.measurements
     schedule = filter_schedule(model, start, measurements, value=problem.value)
     means, covariances = kalman_bucy(
         model, start, measurements, lambda x, text: progress(AFTER_PEER * x, text)
@@ -146,7 +154,11 @@ def filter_by_attention(
     bridge = Bridge(model, problem.value, centred=problem.centred)
     own = flow.means[nodes], _covariances(flow.factors[nodes])
     expected = fluctuations(
-        bridge, flow, measurements, antithetic=antithetic, moment_matched=moment_matched
+        bridge,
+        flow,
+        measurements,
+        antithetic=problem.antithetic,
+        moment_matched=problem.moment_matched,
     )
     crowd = Crowd(problem, bridge, steps_of(bridge, own[1], measurements.steps), progress)
     status = crowd.run(generator)
@@ -169,7 +181,7 @@ def filter_by_attention(
         tilt=tilt(bridge, own[1]),
         logit_variance=_logit_variance(bridge, *own),
         token_resolution=crowd.resolution,
-        seconds=time.perf_counter() - began,
+        seconds=0.0,
     )
     if made.status is Status.SUCCESS and not made.agreement <= AGREEMENT:
         made = replace(made, status=Status.DISAGREEMENT)
