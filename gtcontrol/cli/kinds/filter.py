@@ -205,7 +205,7 @@ class FilterTask(Task):
         """Kind, dimensions, and numbers of tokens."""
         y = self.measurements
         return (
-            f"filter, {self.model.dim} states, {y.values.shape[1]} measured in {len(y)} "
+            f"filter, dimension {self.model.dim}, {y.values.shape[1]} measured in {len(y)} "
             f"intervals on [0, {y.horizon:g}], {', '.join(map(str, self.table.tokens))} tokens"
         )
 
