@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,10 @@ from .rules.integration import AccurateIntegration
 from .rules.turning_limit import TurningLimit
 from .undecided import explain
 
-__all__ = ["Conclusion", "conclude", "refutation", "settle"]
+__all__ = ["Conclusion", "alike", "conclude", "refutation", "settle"]
+
+#: Numbers in the words of a refutation.
+_NUMBERS = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|inf|nan)")
 
 #: Verdicts that answer the question whole, the best first.
 _WHOLE = (
@@ -80,6 +84,11 @@ def refutation(problem: CertificationProblem, claim: Claim) -> str | None:
     return None
 
 
+def alike(note: str, reason: str) -> bool:
+    """Whether a note is the reason of a refutation; its numbers may differ by rounding."""
+    return _NUMBERS.sub("#", note) == _NUMBERS.sub("#", reason)
+
+
 def conclude(problem: CertificationProblem, claims: Sequence[Claim]) -> Conclusion:
     """Rank the claims, and put the strongest one and what it leaves open into words.
 
@@ -106,12 +115,27 @@ def conclude(problem: CertificationProblem, claims: Sequence[Claim]) -> Conclusi
     said = [pair for pair in said if not _about_others(problem, pair[1])]
     if said and _answers(problem, said[0][1]):
         first, statement = said[0]
-        text = " ".join([statement.text, *_besides(said)])
+        text = " ".join([statement.text, *_besides(_needed(said, lower))])
         return Conclusion(statement.verdict, text, first.proved, ordered, lower, upper, bound)
     # What is known besides decides nothing, but may be of use.
-    known = [_labelled(claim, s) for claim, s in said if _tells(claim, s)]
+    known = [_labelled(claim, s) for claim, s in _needed(said, lower) if _tells(claim, s)]
     text = " ".join([*known, explain(problem, claims)])
     return Conclusion(Verdict.UNDECIDED, text, False, ordered, lower, upper, bound)
+
+
+def _needed(
+    said: Sequence[tuple[Claim, Statement]], lower: float
+) -> list[tuple[Claim, Statement]]:
+    """Statements by certainty, that of the first one first, so that each label covers what follows.
+
+    Lower bounds on the blow-up time that others improve are left out.
+    """
+    kept = [pair for pair in said if not (_open(pair[1]) and 0 < pair[1].lower < lower)]
+    return sorted(kept, key=lambda pair: pair[0].proved != kept[0][0].proved)
+
+
+def _open(s: Statement) -> bool:
+    return s.verdict is Verdict.UNDECIDED
 
 
 def _labelled(claim: Claim, s: Statement) -> str:

@@ -88,6 +88,11 @@ def _coarse(problem: CertificationProblem, found: Conclusion) -> bool:
     return not found.upper - found.lower <= CLOSE * found.lower
 
 
+def _late(problem: CertificationProblem, found: Conclusion) -> bool:
+    """Whether no bound on the blow-up time from above is known, and blow-up is not excluded."""
+    return not (found.proved and found.verdict in _NEVER) and math.isinf(found.upper)
+
+
 def _unsettled(problem: CertificationProblem, found: Conclusion) -> bool:
     """Whether equilibria may tell where the covariance goes."""
     return not (found.proved and found.verdict in _SETTLED)
@@ -105,7 +110,8 @@ RUNGS: tuple[Rung, ...] = (
     Rung("rays at infinity", rays.find, _lacks_data),
     Rung("growth by norms", growth.find, _unbounded),
     Rung("matrix inequalities", quadratic_lmi.find, _measures),
+    Rung("enclosure of the blow-up time", bracket.find, _coarse),
+    Rung("blow-up by matrix inequalities", quadratic_lmi.find_blow_up, _late),
     Rung("equilibria", local.find, _unsettled),
     Rung("entry into a region of attraction", captured.find, _astray),
-    Rung("enclosure of the blow-up time", bracket.find, _coarse),
 )

@@ -14,7 +14,7 @@ from ..results.certificate import Certificate
 from ..results.claims import Claim
 from ..results.design import Design
 from ..results.storage import load
-from .conclusion import conclude, refutation
+from .conclusion import alike, conclude, refutation
 from .design.proof import reasons as doubts
 from .rules.base import Refuted
 from .rules.integration import AccurateIntegration, claim_of
@@ -90,14 +90,20 @@ def verify(certificate: Certificate | Design | str | PathLike[str]) -> Verificat
 
 def _reasons(result: Certificate) -> Iterator[str]:
     for i, claim in enumerate(result.claims):
-        if claim.proved:
-            try:
-                reason = refutation(result.problem, claim)
-            except ResultFileInvalid as error:
-                yield str(error)
-                continue
-            if reason is not None:
-                yield f"claim {i + 1} ({claim.rule}) is not proved by its data: {reason}"
+        try:
+            reason = refutation(result.problem, claim)
+        except ResultFileInvalid as error:
+            yield str(error)
+            continue
+        if claim.proved and reason is not None:
+            yield f"claim {i + 1} ({claim.rule}) is not proved by its data: {reason}"
+        elif reason is None and not claim.proved:
+            yield f"claim {i + 1} ({claim.rule}) is marked as numerical, but its data prove it"
+        elif not alike(claim.note, reason or ""):
+            yield (
+                f"the note of claim {i + 1} ({claim.rule}) reads {claim.note[:EXCERPT]!r}, not "
+                f"{(reason or '')[:EXCERPT]!r}"
+            )
     try:
         found = conclude(result.problem, result.claims)
     except (Refuted, ResultFileInvalid, Contradiction) as error:

@@ -14,7 +14,7 @@ from .writing import save
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Arrays", "Result"]
+__all__ = ["Arrays", "Result", "reporting"]
 
 
 class Result(ABC):
@@ -39,16 +39,16 @@ class Result(ABC):
 
     def summary(self) -> str:
         """Return the result as a few lines of text."""
-        return str(_reporting().text.summary(self))
+        return str(reporting().text.summary(self))
 
     def plot(self) -> dict[str, Figure]:
         """Return the pictures of the result: Matplotlib figures by name."""
-        figures: dict[str, Figure] = _reporting().figures.draw(self)
+        figures: dict[str, Figure] = reporting().figures.draw(self)
         return figures
 
     def report(self, path: str | PathLike[str]) -> Path:
         """Write one self-contained HTML page to `path` and return the path."""
-        return Path(_reporting().html.write(self, path))
+        return Path(reporting().html.write(self, path))
 
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write ``result.json`` and ``result.npz`` into `directory`; see :func:`gtcontrol.load`.
@@ -59,8 +59,8 @@ class Result(ABC):
         return save(self, directory)
 
 
-def _reporting() -> Any:
-    # The one upward call: a result offers its report without depending on how it is drawn.
+def reporting() -> Any:
+    """The room of reports: the one upward call, so that no result depends on how it is drawn."""
     for name in ("text", "figures", "html"):
         importlib.import_module(f"gtcontrol.reporting.{name}")
     return importlib.import_module("gtcontrol.reporting")

@@ -11,7 +11,7 @@ from .._check import Array
 from ..errors import ResultFileInvalid
 from ..problem.definitions import CertificationProblem
 from ..status import Status, Verdict
-from .base import Arrays, Result
+from .base import Arrays, Result, reporting
 from .claim_packing import pack_claims, pack_parameters, unpack_claims, unpack_parameters
 from .claims import Claim
 from .packing import pack_gaussian, unpack_gaussian
@@ -126,6 +126,10 @@ class Certificate(Result):
         """How certain the verdict is: "proved" or "numerical"."""
         return "proved" if self.proved else "numerical"
 
+    def explain(self) -> str:
+        """Say each claim in words: proved or numerical, the theorem, and what it says."""
+        return str(reporting().text.explain(self))
+
     def pack(self) -> tuple[dict[str, Any], Arrays]:
         """Plain values and arrays of the certificate."""
         p = self.problem
@@ -181,6 +185,8 @@ class Certificate(Result):
             status=read_status(values),
             **plain(cls, values),
         )
+        if any(s.from_start is (problem.start is None) for s in made.integrations):
+            raise ResultFileInvalid("`from_start` of an integration does not fit the problem.")
         if values.get("certainty") != made.label:
             raise ResultFileInvalid(
                 f"`certainty` is {values.get('certainty')!r:.40}, but `proved` says {made.label}."

@@ -9,10 +9,11 @@ import numpy as np
 
 from .. import _check
 from .._check import Array
+from ..errors import ResultFileInvalid
 from ..parameters import Parameters
 from ..problem.definitions import CertificationProblem, DesignProblem
 from ..status import Status
-from .base import Arrays, Result
+from .base import Arrays, Result, reporting
 from .claim_packing import pack_claims, pack_parameters, unpack_claims, unpack_parameters
 from .claims import Claim
 from .packing import pack_bounds, pack_gaussian, unpack_bounds, unpack_gaussian
@@ -79,6 +80,10 @@ class Confirmation:
         """Restore simulations in dimension `d`."""
         horizon = _check.number("horizon", values["horizon"], low=0.0, strict=True)
         times = read_times(arrays, "checks.times", horizon)
+        if not horizon <= times[-1] * (1 + 1e-12):
+            raise ResultFileInvalid(
+                f"`horizon` is {horizon:g}, but the simulations end at {times[-1]:g}."
+            )
         distances = read_array(arrays, "checks.distances", None, times.size)
         snapshots = read_array(arrays, "checks.snapshots", None)
         means = read_array(arrays, "checks.means", None, snapshots.size, d)
@@ -156,6 +161,10 @@ class Design(Result):
         """What the claims are about: the parameters that were found."""
         return CertificationProblem((self.parameters,), None, self.problem.name)
 
+    def explain(self) -> str:
+        """Say each claim in words: proved or numerical, the theorem, and what it says."""
+        return str(reporting().text.explain(self))
+
     def pack(self) -> tuple[dict[str, Any], Arrays]:
         """Plain values and arrays of the design."""
         p = self.problem
@@ -210,12 +219,14 @@ class Design(Result):
             ),
             **plain(DesignProblem, {**saved, "name": values["name"]}),
         )
+        for name, wanted in (("dim", d), ("rank", target.rank)):
+            agree(f"`problem.{name}`", saved.get(name), wanted)
         parameters = unpack_parameters("parameters", arrays)
         agree("the dimension of the parameters", parameters.dim, d)
         confirmation = None
         if "confirmation" in values:
             confirmation = Confirmation.unpack(values["confirmation"], arrays, d)
-        return cls(
+        made = cls(
             problem=problem,
             status=read_status(values),
             parameters=parameters,
@@ -223,3 +234,9 @@ class Design(Result):
             confirmation=confirmation,
             **plain(cls, values),
         )
+        for name, follows in (("proved", made.proved), ("certainty", made.label)):
+            if type(values.get(name)) is not type(follows) or values[name] != follows:
+                raise ResultFileInvalid(
+                    f"`{name}` is {values.get(name)!r:.40}, but the claims say {follows!r}."
+                )
+        return made

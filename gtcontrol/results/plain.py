@@ -136,9 +136,9 @@ def read_status(values: dict[str, Any]) -> Status:
     return Status[name]
 
 
-def agree(name: str, size: int, wanted: int) -> None:
+def agree(name: str, size: object, wanted: int) -> None:
     """Refuse parts of a result that have different dimensions or ranks."""
-    if size != wanted:
+    if type(size) is not int or size != wanted:
         raise ResultFileInvalid(f"{name} is {size}; expected {wanted}, as in the rest.")
 
 

@@ -13,13 +13,16 @@ from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ...results.design import Design
-from ..conclusion import settle
+from ...status import Status
+from ..conclusion import alike, refutation, settle
 from ..lmi.synthesis import MARGIN
 from ..rules import rule
 from ..rules.base import Refuted
 from ..rules.designed_attractor import distances
 from ..rules.designed_locally import region
 from .closed_forms import Draft
+from .confirmation import confirms
+from .request import METHODS as WISHES, within
 
 __all__ = ["certified", "guaranteed", "reasons", "statement"]
 
@@ -28,6 +31,9 @@ SHARES = (1.0, 1 - 1e-9, 1 - 1e-7, 1 - 1e-5, 1 - 1e-3, 0.9)
 
 #: Room that the claimed bounds leave, so that another order of summation proves them as well.
 ROOM = 1.25
+
+#: How parameters are found.
+METHODS = ("closed-form", "lmi")
 
 T = TypeVar("T")
 
@@ -58,6 +64,7 @@ def reasons(design: Design) -> Iterator[str]:
     """Say what does not follow from the claims of a design, without believing anything."""
     if not design.claims:
         yield "the design has no claim"
+    yield from _unmet(design)
     for claim in design.claims:
         same = all(
             name in claim.arrays and np.array_equal(claim.arrays[name], wanted)
@@ -70,8 +77,13 @@ def reasons(design: Design) -> Iterator[str]:
             yield "the claim is about another target than that of the problem"
             continue
         try:
-            if claim.proved:
-                rule(claim.rule).check(design.question, claim)
+            reason = refutation(design.question, claim)
+            if claim.proved and reason is not None:
+                raise Refuted(reason)
+            if reason is None and not claim.proved:
+                yield f"the claim ({claim.rule}) is marked as numerical, but its data prove it"
+            elif not alike(claim.note, reason or ""):
+                yield f"the note of the claim reads {claim.note[:60]!r}, not {reason or ''!r:.60}"
             rates = guaranteed(claim, design.parameters)
             words = statement(claim, design.parameters)
         except (Refuted, ResultFileInvalid) as reason:
@@ -84,6 +96,30 @@ def reasons(design: Design) -> Iterator[str]:
             for name, follows in zip(("rate", "mean_rate"), rates, strict=True):
                 if getattr(design, name) > follows:
                     yield f"`{name}` is {getattr(design, name)!r}, but the claim gives {follows!r}"
+
+
+def _unmet(design: Design) -> Iterator[str]:
+    """What is said of the wishes or of the simulations that the design itself contradicts."""
+    p, made = design.problem, design.parameters
+    for name, known in (("method", METHODS), ("problem.method", WISHES)):
+        said = design.method if name == "method" else p.method
+        if said not in known:
+            yield f"`{name}` is {said!r:.40}; expected one of {', '.join(known)}"
+    for name in ("rate", "mean_rate"):
+        asked, got = getattr(p, name), getattr(design, name)
+        # A smaller share of what was aimed at is never claimed.
+        if asked is not None and not 0 < asked * SHARES[-1] * (1 - 1e-9) <= got:
+            yield f"`problem.{name}` asks for {asked!r}, but the design has {got!r}"
+    if p.V is not None and not np.array_equal(p.V, made.V):
+        yield "the V that was asked for is not the one that the design has"
+    broken = within(p.bounds, made)
+    if p.bounds.trace is not None or p.bounds.largest_eigenvalue is not None:
+        yield "the problem bounds the covariance along a path, which a design does not have"
+    if broken:
+        yield f"the bounds of the problem are not kept: {broken}"
+    seen, pace = design.confirmation, min(design.rate, design.mean_rate)
+    if design.status is Status.SUCCESS and seen is not None and not confirms(seen, pace):
+        yield "`status` is SUCCESS, but the simulations do not confirm the design"
 
 
 def _strongest(bound: Callable[[float], T]) -> tuple[float, T | None]:

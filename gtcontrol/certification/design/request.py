@@ -22,6 +22,7 @@ from ...gaussian import Gaussian, norm
 from ...parameters import Parameters
 from ...problem.bounds import Bounds
 from ...problem.definitions import DesignProblem
+from .near import unusable
 
 __all__ = ["METHODS", "Wishes", "pose", "require_scale", "scalar_of", "sizes", "within"]
 
@@ -81,10 +82,14 @@ def pose(target: Gaussian, wishes: Wishes) -> DesignProblem:
     )
     if w.near is not None:
         _check_near(w.near, d)
+    V = None if w.V is None else _values(w.V, d)
+    if V is None and w.near is not None and rank == d:
+        reason = unusable(target, w.near, mean_rate, limits)
+        V = None if reason else w.near.heads[0][0]
     problem = DesignProblem(
         target,
         w.method,
-        None if w.V is None else _values(w.V, d),
+        V,
         rate,
         mean_rate,
         limits,

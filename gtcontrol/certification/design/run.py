@@ -62,7 +62,9 @@ def design(
     bounds : Bounds, optional
         Bounds on the entries and Frobenius norms of A, B, V and b.
     near : Parameters, optional
-        Parameters of one head; A and B are the nearest ones that are found (method "lmi").
+        Parameters of one head; A and B are the nearest ones that are found (method "lmi").  If
+        ``V`` is not given, that of ``near`` is taken where it contracts in the metric of the
+        target; if it does not, or is zero, V is chosen, and the summary says so.
     complement : (d, k) array, optional
         Of a singular target: the k = d - r directions outside its range in which variance
         vanishes; by default those orthogonal to the range.

@@ -10,12 +10,13 @@ from ...parameters import Parameters
 from ...problem.definitions import DesignProblem
 from ..lmi.synthesis import MARGIN, Program, Synthesis, solve
 from .closed_forms import RATIO, Draft, balance, bias
+from .near import LARGEST_GENERAL, contraction
 from .request import scalar_of, within
 
 __all__ = ["semidefinite"]
 
-#: Largest dimensions that are solved: matrix inequalities of order d, and of order d(d + 1)/2.
-LARGEST_SCALAR, LARGEST_GENERAL = 40, 10
+#: Largest dimension that is solved with V = -ν I: the matrix inequality has order d.
+LARGEST_SCALAR = 40
 
 
 def semidefinite(problem: DesignProblem) -> Draft:
@@ -105,20 +106,15 @@ def _program(problem: DesignProblem, V: Array, rate: float | None) -> Program:
 
 
 def _mean_rate(problem: DesignProblem, V: Array) -> float:
-    """Rate of the mean in the metric of the target, which A and B do not change.
-
-    M = A + V S B is skew in this metric, so it drops out of the symmetric part of V + M.
-    """
-    L = problem.target.factor
-    inner = np.linalg.solve(L, V @ L)
-    largest = float(np.linalg.eigvalsh(inner + inner.T)[-1]) / 2
-    if largest >= -1e-9 * float(np.linalg.norm(inner)):
+    """Rate of the mean in the metric of the target, which A and B do not change."""
+    rate, least = contraction(problem.target, V)
+    if not rate > least:
         raise DesignInfeasible(
             "`V` does not contract in the metric of the target: S⁻¹V + VᵀS⁻¹ must be negative "
-            f"definite, and its largest relative eigenvalue is {2 * largest:.6g}. Then no A and B "
+            f"definite, and its largest relative eigenvalue is {-2 * rate:.6g}. Then no A and B "
             "have the quadratic certificate; use V = -ν I, or a V that is nearer to it."
         )
-    return -largest * (1 - 1e-9)
+    return rate * (1 - 1e-9)
 
 
 def _refusal(wanted: float | None, found: Synthesis, *, certain: bool) -> str:

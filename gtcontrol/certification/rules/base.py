@@ -63,6 +63,10 @@ class Rule(ABC):
     #: The theorem in a few words, for tables.
     theorem: ClassVar[str]
 
+    def theorem_for(self, problem: CertificationProblem) -> str:
+        """Name the theorem in the form in which it is used for a problem."""
+        return self.theorem
+
     @abstractmethod
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Check the data of a claim in exact or ball arithmetic.

@@ -32,7 +32,7 @@ from .local_stability import check_stability, describe_equilibrium
 from .mean_refusal import refusal
 from .mean_stability import check_mean
 from .neighbourhood import BITS
-from .wording import rounded_down
+from .wording import rounded_down, rounded_up
 
 __all__ = ["CapturedStart", "claim_of", "describe_limit", "enclose_end"]
 
@@ -99,11 +99,12 @@ class CapturedStart(Rule):
         rate, arrival = number(claim, "rate"), number(claim, "arrival")
         steps = claim.arrays["steps"]
         time = math.nextafter(math.fsum(steps.tolist()), math.inf)
+        since = f"From t = {rounded_up(time, 4)} on" if steps.size else "From the beginning"
         speed = rate * (1.0 - number(claim, "cubic") * arrival)
         text = (
             f"The covariance of this start converges to the equilibrium "
             f"{describe_limit(problem, claim).rstrip(',')}. "
-            f"From t = {time:.4g} on it is in the region of attraction and approaches at the rate "
+            f"{since} it is in the region of attraction and approaches at the rate "
             f"{rounded_down(max(speed, 0.0))} or more, in the end at {rounded_down(rate)} or more."
         )
         if "mean metric" in claim.arrays:

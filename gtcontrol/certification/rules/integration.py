@@ -10,6 +10,7 @@ import numpy as np
 from ...problem.definitions import CertificationProblem
 from ...results.certificate import OUTCOMES, Integration
 from ...results.claims import Claim
+from ...simulation.limits import LARGEST
 from ...status import Verdict
 from .base import Refuted, Rule, Scope, Statement, number
 
@@ -40,6 +41,9 @@ def claim_of(problem: CertificationProblem, seen: tuple[Integration, ...]) -> Cl
             arrays["limit"] = np.zeros_like(limits[0])
         elif max(float(np.linalg.norm(x - limits[0])) for x in limits) <= SAME * size:
             arrays["limit"] = limits[0]
+    rest = all(one.outcome in ("limit", "unsettled") and one.covariances.size for one in seen)
+    if rest and not arrays and problem.start is None and len(problem.vertices) == 1:
+        arrays["ends"] = np.stack([one.covariances[-1] for one in seen])
     return Claim("integration", numbers=numbers, arrays=arrays)
 
 
@@ -61,8 +65,8 @@ class AccurateIntegration(Rule):
         if len(problem.vertices) > 1:
             return _from_family(many)
         if problem.start is not None:
-            return _from_start(claim, next(k for k in OUTCOMES if many[k]))
-        return _from_many(claim, many)
+            return _from_start(problem, claim, next(k for k in OUTCOMES if many[k]))
+        return _from_many(problem, claim, many)
 
 
 def _count(claim: Claim, outcome: str) -> int:
@@ -72,12 +76,12 @@ def _count(claim: Claim, outcome: str) -> int:
     return int(value)
 
 
-def _from_start(claim: Claim, outcome: str) -> Statement:
+def _from_start(problem: CertificationProblem, claim: Claim, outcome: str) -> Statement:
     time = number(claim, "time")
     scope = Scope.THIS_START
     if outcome == "blow-up":
         return Statement(
-            Verdict.BLOWS_UP, scope, f"The covariance of this start blows up at T* = {time:.10g}."
+            Verdict.BLOWS_UP, scope, f"The covariance of this start blows up at about T* = {time:.6g}."
         )
     if outcome == "limit" and "limit" in claim.arrays:
         return Statement(
@@ -94,8 +98,8 @@ def _from_start(claim: Claim, outcome: str) -> Statement:
         return Statement(
             Verdict.UNBOUNDED,
             scope,
-            f"From this start the covariance grows beyond double precision by t = {time:.6g}, "
-            "without finite-time blow-up.",
+            f"From this start the covariance grows without finite-time blow-up as far as the "
+            f"integration goes: to t = {time:.6g}, where it exceeds {_largest(problem)}.",
         )
     if outcome == "unsettled":
         return Statement(
@@ -131,7 +135,7 @@ def _of(part: int, total: int) -> str:
     return f"{part} of {total} integrations" if total > 1 else "The integration"
 
 
-def _from_many(claim: Claim, many: dict[str, int]) -> Statement:
+def _from_many(problem: CertificationProblem, claim: Claim, many: dict[str, int]) -> Statement:
     total = sum(many.values())
     if many["blow-up"]:
         return Statement(
@@ -143,8 +147,8 @@ def _from_many(claim: Claim, many: dict[str, int]) -> Statement:
         return Statement(
             Verdict.UNBOUNDED,
             Scope.SOME_STARTS,
-            f"{_of(many['growth'], total)} from random starts grow beyond double precision "
-            "without finite-time blow-up.",
+            f"{_of(many['growth'], total)} from random starts grow beyond {_largest(problem)}, "
+            "where integration ends, without finite-time blow-up.",
         )
     if "limit" in claim.arrays:
         return Statement(
@@ -159,14 +163,35 @@ def _from_many(claim: Claim, many: dict[str, int]) -> Statement:
             f"None of {total} integrations from random starts blows up as far as they went; "
             f"{many['open']} ended on the way.",
         )
-    settled = f"{many['limit']} of {total} settle"
+    settled = f"{many['limit'] or 'none'} of {total} settle{'s' if many['limit'] < 2 else ''}"
     if many["cycle"]:
         settled += f", {many['cycle']} go round a periodic orbit"
+    if "ends" in claim.arrays:
+        settled += f"; they end at {_places(claim)}"
     return Statement(
         Verdict.BOUNDED,
         Scope.EVERY_START,
         f"All {total} integrations from random starts stay bounded: {settled}.",
     )
+
+
+def _places(claim: Claim) -> str:
+    """Where each integration ended: trace and smallest eigenvalue, which shows a rank being lost."""
+    ends = claim.arrays["ends"]
+    if ends.ndim != 3 or not ends.size or ends.shape[1] != ends.shape[2]:
+        raise Refuted("the ends of the integrations are no covariances")
+    values = np.linalg.eigvalsh(ends)
+    parts = [
+        f"trace {float(np.sum(one)):.5g}, smallest eigenvalue {max(float(one[0]), 0.0):.2g}"
+        for one in values
+    ]
+    return "; ".join(parts)
+
+
+def _largest(problem: CertificationProblem) -> str:
+    """Size of covariances at which integration ends; without noise it follows their factors."""
+    noisy = any(p.noise is not None and p.noise.any() for p in problem.vertices)
+    return f"{LARGEST if noisy else LARGEST**2:.0e}".replace("e+", "e")
 
 
 def _law(claim: Claim) -> str:

@@ -40,6 +40,9 @@ __all__ = ["BITS", "RayBlowUp", "ray_of", "time_left"]
 #: Precision of balls.
 BITS = 128
 
+#: A least y down here is the range of floats, not the cone's own.
+NO_LEAST = 1e-290
+
 
 class RayBlowUp(Rule):
     """Every covariance in a cone around a ray blows up, with a bound on the time.
@@ -206,10 +209,13 @@ def _where(problem: CertificationProblem, claim: Claim) -> str:
     H = _coordinates(problem.parameters, claim)
     ratio, least = base.number(claim, "ratio"), base.number(claim, "least")
     growth, drag = base.number(claim, "growth"), base.number(claim, "drag")
+    low = f"y = wᵀSw >= {rounded_up(least)}"
+    if least <= NO_LEAST:
+        low = f"y = wᵀSw > 0 (to be exact, at least {rounded_up(least, 2)})"
     bound = "1/(c y)" if drag == 0 else "ln(c y/(c y - a))/a"
     return (
         f"Covariances near the ray uuᵀ, u ≈ {vector(ray_of(H))}, blow up: every S with "
-        f"y = wᵀSw >= {rounded_up(least)} and Σ hᵢᵀShᵢ <= {rounded_down(ratio)} y does, within "
+        f"{low} and Σ hᵢᵀShᵢ <= {rounded_down(ratio)} y does, within "
         f"{bound}, c = {rounded_down(growth)}, a = {rounded_up(drag)} (w, h₂, … are the rows of "
         "the claim's matrix `coordinates`)."
     )

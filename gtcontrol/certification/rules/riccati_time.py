@@ -35,6 +35,12 @@ class BlowUpTime(Rule):
     name: ClassVar[str] = "riccati-blow-up"
     theorem: ClassVar[str] = "Closed form for V = v I: first time at which λ_max(LᵀGL) = 1"
 
+    def theorem_for(self, problem: CertificationProblem) -> str:
+        """Name the event at the blow-up: with noise there is a conjugate point."""
+        if noise_of(problem) is None:
+            return self.theorem
+        return "Closed form for V = v I: first conjugate point of the Riccati equation with noise"
+
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Prove both ends in balls."""
         system, start = system_of(problem), start_of(problem)
@@ -103,6 +109,12 @@ class NoBlowUp(Rule):
 
     name: ClassVar[str] = "riccati-no-blow-up"
     theorem: ClassVar[str] = "Closed form for V = v I: λ_max(LᵀGL) < 1 for ever"
+
+    def theorem_for(self, problem: CertificationProblem) -> str:
+        """Name what there is none of: with noise a conjugate point."""
+        if noise_of(problem) is None:
+            return self.theorem
+        return "Closed form for V = v I: the Riccati equation with noise has no conjugate point"
 
     def check(self, problem: CertificationProblem, claim: Claim) -> None:
         """Prove that I - C stays positive definite, and that S tends to 0 if that is claimed."""

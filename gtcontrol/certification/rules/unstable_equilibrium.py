@@ -47,11 +47,12 @@ class UnstableEquilibrium(Rule):
         R = matrix(claim, "frame", d, d)
         S = R @ R.T
         rows = "; ".join(", ".join(f"{x:.6g}" for x in row) for row in S) if d <= 3 else ""
+        count = int(number(claim, "count"))
         text = (
             f"The positive definite equilibrium of trace {float(np.trace(S)):.8g}"
-            f"{f', [{rows}],' if rows else ''} repels: at least {int(number(claim, 'count'))} of "
-            "the eigenvalues of its linearisation have positive real part, so the covariances that "
-            "tend to it form a set of measure zero."
+            f"{f', [{rows}],' if rows else ''} repels: at least {count} "
+            f"eigenvalue{' of its linearisation has' if count == 1 else 's of its linearisation have'}"
+            " positive real part, so the covariances that tend to it form a set of measure zero."
         )
         return Statement(Verdict.UNDECIDED, Scope.SOME_STARTS, text)
 

@@ -1,13 +1,12 @@
 """Quadratic certificates y = tr(W S), found by linear matrix inequalities.
 
-Without a start: an ultimate bound, or decay, from every start.  With one: bounds on its blow-up
-time, too, or none if it provably stays bounded; and boundedness of starts of rank one, for which
-more is true than for others.
+Without a start: an ultimate bound, or decay, from every start.  With one: a lower bound on its
+blow-up time, too, or none if it provably stays bounded; and boundedness of starts of rank one, for
+which more is true than for others.  Upper bounds take many more programs, and are sought apart.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,7 +18,14 @@ from ...problem.definitions import CertificationProblem
 from ...results.claims import Claim
 from ..theory.pieces import comparable, may_grow
 
-__all__ = ["LARGEST", "LARGEST_INTERACTIVE", "find", "lower_bound", "upper_bound"]
+__all__ = [
+    "LARGEST",
+    "LARGEST_INTERACTIVE",
+    "find",
+    "find_blow_up",
+    "lower_bound",
+    "upper_bound",
+]
 
 #: Largest dimension that is tried at once, and if the user has minutes.
 LARGEST_INTERACTIVE = 8
@@ -50,11 +56,23 @@ def find(problem: CertificationProblem, *, largest: int = LARGEST_INTERACTIVE) -
         if settled:
             return
     if problem.start is not None:
-        for claim in lower_bounds(problem):
-            settled = settled or claim.numbers["lower"] == math.inf
-            yield claim
-        if not settled:
-            yield from upper_bounds(problem)
+        yield from lower_bounds(problem)
+
+
+def find_blow_up(
+    problem: CertificationProblem, *, largest: int = LARGEST_INTERACTIVE
+) -> Iterator[Claim]:
+    """Search for an upper bound on the blow-up time of the problem's start.
+
+    Parameters
+    ----------
+    problem : CertificationProblem
+    largest : int
+        Largest dimension that is tried.
+    """
+    fits = problem.dim <= min(largest, LARGEST) and comparable(problem.vertices)
+    if problem.start is not None and fits:
+        yield from upper_bounds(problem)
 
 
 def upper_bounds(problem: CertificationProblem) -> Iterator[Claim]:

@@ -121,7 +121,7 @@ def _visible(one: Integration) -> Indices:
     times, traces = one.times, one.traces
     kept = np.ones(times.size, dtype=bool)
     if one.outcome in ("blow-up", "growth"):
-        kept = traces <= CUT * max(float(traces[0]), 1e-300)
+        kept = traces <= CUT * _beginning(one)
         kept[0] = True
     elif one.outcome == "limit" and times.size > 2:
         last = float(traces[-1])
@@ -129,6 +129,15 @@ def _visible(one: Integration) -> Indices:
         end = times[min(int(moving[-1]) + 2, times.size - 1)] if moving.size else times[-1]
         kept = times <= 1.6 * end
     return np.flatnonzero(kept)
+
+
+def _beginning(one: Integration) -> float:
+    """Trace at the start; from S = 0, which noise leaves at once, that of an early time."""
+    first = float(one.traces[0])
+    if first <= 0 and one.times.size > 1:
+        early = (0.5 if one.outcome == "blow-up" else 0.05) * float(one.times[-1])
+        first = float(np.interp(early, one.times, one.traces))
+    return max(first, 1e-300)
 
 
 def _scale(ax: Axes, values: list[Array], name: str = "tr S") -> str:
@@ -219,7 +228,7 @@ def _height(result: Certificate) -> float:
         heights = 0.5 * one.traces
         starts.append(float(heights[0]))
         if one.outcome in ("blow-up", "growth"):
-            late.append(min(6.0 * float(heights[0]), float(heights.max())))
+            late.append(min(3.0 * _beginning(one), float(heights.max())))
         else:
             late.append(float(heights[heights.size // 2 :].max()))
     return 1.15 * max(1.4 * max(late), min(starts), 1e-300)

@@ -6,20 +6,23 @@ import math
 
 import numpy as np
 
-from ...certification.rules import rule, statement
+from ...certification.rules import reading, rule
 from ...parameters import Parameters
 from ...results.certificate import Certificate, Integration
-from ...results.claims import Claim
 from ...status import Status, Verdict
 from ..wording import duration, error, matrix, number
 from . import snippets
 from .base import Fact, Table, View
+from .claims import rows
 from .statements import law_fact
 
 __all__ = ["view"]
 
 #: An enclosure of this relative width is written as one number.
 NARROW = 1e-9
+
+#: A motion approaches an equilibrium if its second half of time shortens the distance to this part.
+NEARER = 0.75
 
 #: Constant parameters with more entries than this are given by their norm.
 LARGEST = 9
@@ -59,13 +62,14 @@ def _facts(result: Certificate) -> list[Fact]:
     if result.status is Status.INTERRUPTED:
         facts.append(Fact("status", f"{result.status.name}: {result.status.value}"))
     if result.claims:
-        facts.append(Fact("by", rule(result.claims[0].rule).theorem))
+        facts.append(Fact("by", rule(result.claims[0].rule).theorem_for(result.problem)))
     if math.isfinite(result.upper) or 0 < result.lower < math.inf:
         facts.append(Fact("blow-up time", _enclosure(result)))
     if math.isfinite(result.bound):
         facts.append(Fact("bound on lim sup tr S", f"{number(result.bound)} (proved)"))
     if result.integrations:
-        facts.append(Fact("integrations", _integrations(result.integrations)))
+        seen = _integrations(result.integrations)
+        facts.append(Fact("integrations", "; ".join([seen, *_approaches(result)])))
     proved = sum(claim.proved for claim in result.claims)
     facts += [
         Fact("claims", f"{proved} proved, {len(result.claims) - proved} numerical"),
@@ -108,9 +112,36 @@ def _integrations(seen: tuple[Integration, ...]) -> str:
     return ", ".join(parts) if len(seen) > 1 else _one(seen[0])
 
 
+def _approaches(result: Certificate) -> list[str]:
+    """Which of the equilibria that are proved to attract integrations without a limit approach."""
+    places = []
+    for claim in result.claims:
+        if claim.proved and claim.rule == "local-stability":
+            with reading(claim):
+                L = claim.arrays["frame"][:, : int(claim.numbers["rank"])]
+                places.append((L.shape[1], L @ L.T))
+    many = [0] * len(places)
+    for one in result.integrations:
+        if one.outcome != "unsettled" or not (places and one.covariances.size):
+            continue
+        middle = int(np.searchsorted(one.times, 0.5 * one.times[-1]))
+        ways = np.array(
+            [[np.linalg.norm(one.covariances[i] - S) for i in (middle, -1)] for _, S in places]
+        )
+        nearest = int(np.argmin(ways[:, 1]))
+        if ways[nearest, 1] < NEARER * ways[nearest, 0]:
+            many[nearest] += 1
+    return [
+        f"{n} approach{'es' if n == 1 else ''} the attractor of rank {rank}, "
+        f"trace {number(float(np.trace(S)))}"
+        for n, (rank, S) in zip(many, places, strict=True)
+        if n
+    ]
+
+
 def _one(seen: Integration) -> str:
     words = {
-        "blow-up": f"blows up at {number(seen.time, 10)}",
+        "blow-up": f"blows up at about {number(seen.time)}",
         "limit": f"settles by t = {number(seen.time, 4)}",
         "cycle": f"goes round a periodic orbit of period {number(seen.time)}",
         "growth": f"grows without bound up to t = {number(seen.time, 4)}",
@@ -164,23 +195,12 @@ def _notes(result: Certificate) -> list[str]:
 
 
 def _claims(result: Certificate) -> Table:
-    rows = tuple(_row(result, claim) for claim in result.claims)
     return Table(
         "What was found",
         ("theorem", "verdict", "certainty", "statement"),
-        rows or (("none", "", "", ""),),
+        rows(result.problem, result.claims) or (("none", "", "", ""),),
         "The strongest first. Where a proof failed, the statement ends with the reason.",
     )
-
-
-def _row(result: Certificate, claim: Claim) -> tuple[str, ...]:
-    theorem = rule(claim.rule)
-    said = statement(result.problem, claim)
-    text = said.text
-    if not claim.proved and claim.note:
-        text += f" (Not proved: {claim.note}.)"
-    certainty = "proved" if claim.proved else "numerical"
-    return theorem.theorem, said.verdict.name, certainty, text
 
 
 def _captions(result: Certificate) -> dict[str, str]:

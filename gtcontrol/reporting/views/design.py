@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._check import Array
+from ...certification.design.near import unusable
 from ...certification.rules import rule
 from ...results.design import Confirmation, Design
 from ...status import Status
@@ -69,7 +70,7 @@ def _facts(result: Design) -> list[Fact]:
     claim, seen = result.claims[0], result.confirmation
     numbers = claim.numbers
     facts = [
-        Fact("status", f"{result.status.name}: {result.status.value}"),
+        Fact("status", f"{result.status.name}: {_status(result)}"),
         Fact("certainty", _certainty(result)),
         Fact("by", rule(claim.rule).theorem),
         Fact("rate of the covariance", f"{number(result.rate)} (W₂ distance)"),
@@ -89,11 +90,23 @@ def _facts(result: Design) -> list[Fact]:
                 f"{number(seen.slowest, 4)}",
             )
         )
+    if _value_matrix(result).startswith("free;"):
+        facts.append(Fact("value matrix", _value_matrix(result)))
     facts += [
         Fact("method", _METHODS.get(result.method, result.method)),
         Fact("work", duration(result.seconds)),
     ]
     return facts
+
+
+def _status(result: Design) -> str:
+    """What an answer rests on; every other ending says what to do."""
+    if result.status is not Status.SUCCESS:
+        return str(result.status.value)
+    confirmed = result.confirmation is not None and result.confirmation.count > 0
+    if result.proved:
+        return f"proved; {'simulations confirm it' if confirmed else 'not simulated'}."
+    return f"{'simulations confirm it, but' if confirmed else 'not simulated, and'} it is not proved."
 
 
 def _certainty(result: Design) -> str:
@@ -115,7 +128,7 @@ def _statement(result: Design) -> list[Fact]:
         Fact("dimension", f"{p.target.dim} (tokens), rank {p.target.rank} (covariance)"),
         law_fact("target", p.target),
         Fact("rates", ", ".join(rates) or "free"),
-        Fact("value matrix", "free" if p.V is None else _written(p.V)),
+        Fact("value matrix", _value_matrix(result)),
         bounds_fact(p.bounds),
     ]
     if p.near is not None:
@@ -123,6 +136,16 @@ def _statement(result: Design) -> list[Fact]:
     if p.complement is not None:
         facts.append(Fact("complement", _written(p.complement)))
     return facts
+
+
+def _value_matrix(result: Design) -> str:
+    """What was asked of V, and why that of `near` is not taken if none was."""
+    p = result.problem
+    if p.V is not None:
+        return _written(p.V)
+    given = p.near is not None and bool(p.near.V.any())
+    reason = unusable(p.target, p.near, p.mean_rate, p.bounds) if given and p.near else ""
+    return f"free; that of `near` is not used: {reason}" if reason else "free"
 
 
 def _written(values: Array) -> str:
