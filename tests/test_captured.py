@@ -114,6 +114,13 @@ def test_bistable_starts_are_told_apart(L, wanted):
     )
 
 
+def test_a_start_in_the_region_is_there_from_the_beginning():
+    of = problem(BISTABLE, np.linalg.cholesky(TWO) * (1 + 1e-6))
+    claim = captured(of)
+    assert claim.arrays["steps"].size == 0
+    assert "From the beginning it is in the region" in rule(claim.rule).state(of, claim).text
+
+
 def test_certify_says_where_a_start_goes():
     answer = gt.certify(gt.Parameters(**NONSYMMETRIC), law(np.diag([3**0.5, 1.0])))
     assert answer.proved

@@ -9,12 +9,17 @@ import numpy as np
 import pytest
 
 import gtcontrol as gt
+from gtcontrol.certification.rules import rule
+from gtcontrol.certification.rules.integration import claim_of
 from gtcontrol.certification.theory.envelope import envelope, levels
 from gtcontrol.cli import kinds
 from gtcontrol.problem import zoo
+from gtcontrol.problem.definitions import CertificationProblem
 from gtcontrol.reporting.figures.canvas import encode
 from gtcontrol.reporting.html import render
 from gtcontrol.reporting.views import view
+from gtcontrol.results.certificate import Integration
+from gtcontrol.results.claims import Claim
 
 I2 = np.eye(2)
 
@@ -112,3 +117,69 @@ def test_a_family_says_so():
     assert statement["parameters"] == "a family with 2 vertices"
     assert "vertex 2" in statement
     assert "parameters = [gt.Parameters(" in view(answer).code
+
+
+def test_what_is_proved_comes_before_what_is_not():
+    said = certificate("certify-limit-cycle").statement
+    assert said.index("repels") < said.index("Numerically: ")
+    assert "repels" not in said.split("Numerically: ")[1]
+
+
+def test_a_start_at_zero_is_drawn_on_its_way():
+    answer = certificate("certify-noise")
+    figures = answer.plot()
+    x, y = figures["envelope"].axes[0].lines[0].get_data()
+    assert x.size > 100
+    assert x[-1] > 0.9 * answer.lower
+    assert y[-1] > 100.0
+    heights = figures["cone"].axes[0].lines[-1].get_data_3d()[2]
+    assert heights.size > 100
+    assert heights.max() > 1.0
+    by = {fact.label: fact.value for fact in view(answer).facts}["by"]
+    assert "conjugate point" in by
+    assert "λ_max" not in by
+
+
+def test_what_integrations_without_a_limit_approach_is_said():
+    answer = certificate("certify-bistable")
+    shown = {fact.label: fact.value for fact in view(answer).facts}["integrations"]
+    assert "2 approach the attractor of rank 1, trace 4.23607" in shown
+    assert "1 approaches the attractor of rank 2, trace 5.31592" in shown
+    assert "they end at trace " in answer.statement
+    assert "0 of 3" not in answer.statement
+
+
+def test_every_claim_is_explained():
+    answer = certificate("certify-limit-cycle")
+    text = answer.explain()
+    assert text.count("proved ") >= 3
+    assert "numerical BOUNDED, by: accurate integration" in text
+    assert "repels" in text
+    assert max(len(line) for line in text.splitlines()) <= 100
+    assert dataclasses.replace(answer, claims=()).explain() == "Nothing was found."
+
+
+def test_an_improved_bound_is_not_repeated():
+    p = gt.Parameters(A=[[0.0, 1.0], [0.0, 0.0]], V=I2, B=np.diag([0.0, -1.0]))
+    said = gt.certify(p, gt.Gaussian.from_covariance([0.0, 0.0], I2)).statement
+    assert "does not blow up in finite time" in said
+    assert "does not blow up before" not in said
+
+
+def test_numbers_are_those_that_integration_has():
+    p = gt.Parameters(A=np.diag([1.0, -1.0]), V=np.diag([1.0, 2.0]), B=np.diag([0.0, -1.0]))
+    said = gt.certify(p, gt.Gaussian.from_covariance([0.0, 0.0], I2)).statement
+    assert "where it exceeds 1e200" in said
+    one = Integration("blow-up", 0.123456789012, True, np.zeros(1), np.ones(1), np.zeros((0, 2, 2)))
+    asked = CertificationProblem((p,), gt.Gaussian.from_covariance([0.0, 0.0], I2))
+    claim = claim_of(asked, (one,))
+    assert "at about T* = 0.123457." in rule("integration").state(asked, claim).text
+
+
+def test_a_cone_without_a_least_size_says_so():
+    H = np.eye(2)
+    p = gt.Parameters(A=-I2, V=np.diag([1.0, 0.5]), B=np.diag([1.0, 0.0]))
+    numbers = {"ratio": 0.05, "least": 1.00001e-300, "growth": 0.4, "drag": -1.0}
+    claim = Claim("ray-cone", numbers=numbers, arrays={"coordinates": H})
+    said = rule("ray-cone").state(CertificationProblem((p,)), claim).text
+    assert "y = wᵀSw > 0 (to be exact, at least 1.1e-300)" in said

@@ -558,6 +558,9 @@ def test_numbers_beyond_the_range_are_refused_in_one_line(p):
         (lambda v: v["claims"][-1]["numbers"].update({"count blow-up": 0.5}), "is 0.5"),
         (lambda v: v["integrations"][0].update(time=0.1), "not what they show"),
         (lambda v: v["integrations"][0].update(outcome="limit"), "not what they show"),
+        (lambda v: v["claims"][0].update(note="Trust me."), "reads 'Trust me.'"),
+        (lambda v: v["claims"][-1].update(note="Trust me."), "reads 'Trust me.'"),
+        (lambda v: v["claims"][0].update(proved=False), "marked as numerical"),
     ],
 )
 def test_changed_evidence_is_rejected(change, words):
@@ -577,6 +580,7 @@ def test_changed_evidence_is_rejected(change, words):
         lambda v: v.update(answered=False),
         lambda v: v.update(certainty="beyond doubt"),
         lambda v: v["integrations"][0].update(outcome="limitX"),
+        lambda v: v["integrations"][0].update(from_start=False),
     ],
 )
 def test_words_that_do_not_fit_are_damage(damage):

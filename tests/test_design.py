@@ -189,6 +189,13 @@ def test_variance_is_lost_along_the_given_complement():
     assert not np.allclose(A, quick(FLAT, rate=2.0).parameters.A)
 
 
+@pytest.mark.parametrize("slope", [0.6, 0.51, 0.501])
+def test_oblique_complements_are_proved(slope):
+    made = gt.design(gt.Gaussian([1.0, 0.0], [[1.0], [0.5]]), complement=[[1.0], [slope]], checks=0)
+    assert made.proved
+    assert gt.verify(made)
+
+
 def test_ill_conditioned_targets_are_still_proved():
     rng = np.random.default_rng(3)
     for spread in (3.0, 6.0, 10.0):
@@ -311,6 +318,38 @@ def test_the_nearest_parameters_are_attracting_and_nearest():
 def replace_parameters(p, **changed):
     given = {"A": p.A, "B": p.B, "V": p.V, "b": p.b} | changed
     return gt.Parameters(**given)
+
+
+def test_the_value_matrix_of_near_is_taken_if_it_serves():
+    for serves in (-2.0 * np.eye(3), V):
+        made = quick(TARGET, near=gt.Parameters(A=np.eye(3), B=np.eye(3), V=serves))
+        np.testing.assert_array_equal(made.parameters.V, serves)
+        assert made.proved
+        assert "of `near` is not used" not in made.summary()
+    for vain, why in (
+        (np.eye(3), "does not contract"),
+        (-np.eye(3) + 50 * np.eye(3, k=1), "does not contract"),
+    ):
+        made = quick(TARGET, near=gt.Parameters(A=np.eye(3), B=np.eye(3), V=vain))
+        assert made.proved
+        assert f"that of `near` is not used: it {why}" in " ".join(made.summary().split())
+    near = gt.Parameters(A=np.eye(3), B=np.eye(3), V=-2.0 * np.eye(3))
+    bounded = quick(TARGET, near=near, bounds=gt.Bounds(norms={"V": 1.0}))
+    assert "exceeds the bounds on V" in " ".join(bounded.summary().split())
+    fast = quick(TARGET, near=near, mean_rate=3.0)
+    assert fast.mean_rate >= 3.0
+    given = quick(TARGET, near=near, V=-1.0)
+    np.testing.assert_array_equal(given.parameters.V, -np.eye(3))
+
+
+def test_long_simulations_are_few():
+    target = gt.Gaussian.from_covariance([1.0, -1.0], [[2.0, 0.5], [0.5, 1.0]])
+    near = gt.Parameters(A=25 * np.eye(2), B=np.diag([-5.0, 5.0]))
+    made = gt.design(target, near=near, rate=1.0, checks=8)
+    assert made.status is gt.Status.SUCCESS
+    assert 2 <= made.confirmation.count < 8
+    assert "of 8 random starts" in made.summary()
+    assert gt.verify(made)
 
 
 def test_a_general_value_matrix_gives_a_local_design():
@@ -795,7 +834,21 @@ def shift(arrays, name):
         (lambda v, a: v.update(statement="All is well."), "`statement` is not what"),
         (lambda v, a: v["claims"][0]["numbers"].update(rate=2.5), "not proved by its data"),
         (lambda v, a: v["claims"][0]["numbers"].pop("rate"), "`rate`"),
-        (lambda v, a: v.update(claims=[]), "has no claim"),
+        (
+            lambda v, a: v.update(claims=[], proved=False, certainty="numerical"),
+            "has no claim",
+        ),
+        (lambda v, a: v["problem"].update(rate=4.0), "asks for 4.0, but the design has 2.0"),
+        (lambda v, a: v["problem"].update(method="guess"), "`problem.method` is 'guess'"),
+        (lambda v, a: v.update(method="guess"), "`method` is 'guess'"),
+        (lambda v, a: v["problem"]["bounds"].update(trace=1.0), "bounds the covariance"),
+        (lambda v, a: v["problem"]["bounds"]["norms"].update(A=0.1), "the norm of A would be"),
+        (lambda v, a: a.update({"problem.V": -3 * np.eye(3)}), "V that was asked for"),
+        (lambda v, a: v["claims"][0].update(note="All is well."), "reads 'All is well.'"),
+        (
+            lambda v, a: a.update({"checks.rates": 0.1 * a["checks.rates"]}),
+            "simulations do not confirm",
+        ),
         (lambda v, a: shift(a, "parameters.B"), "not proved by its data"),
         (lambda v, a: shift(a, "target.mean"), "about another target"),
         (lambda v, a: shift(a, "claims.0.factor"), "about another target"),
@@ -815,6 +868,13 @@ def test_a_tampered_file_is_rejected_with_the_reason(change, reason, tmp_path):
         lambda v, a: v.pop("status"),
         lambda v, a: v.update(status="GOOD"),
         lambda v, a: v.update(rate="fast"),
+        lambda v, a: v.update(certainty="provedx"),
+        lambda v, a: v.update(proved=False),
+        lambda v, a: v.update(proved=None),
+        lambda v, a: v["problem"].update(dim=5.5),
+        lambda v, a: v["problem"].update(dim=3.0),
+        lambda v, a: v["problem"].update(rank=True),
+        lambda v, a: v["confirmation"].update(horizon=99.0),
         lambda v, a: v["problem"].pop("bounds"),
         lambda v, a: v.update(confirmation={}),
         lambda v, a: a.pop("checks.rates"),
@@ -894,6 +954,15 @@ def test_the_code_of_a_report_designs_again(capsys, tmp_path):
             here, there = getattr(again.parameters, letter), getattr(made.parameters, letter)
             assert np.allclose(here, there, rtol=1e-6, atol=1e-9)
     assert capsys.readouterr().out.count("SUCCESS") == len(CASES)
+
+
+def test_success_without_proof_says_what_it_rests_on():
+    made = gt.design(TARGET, checks=1)
+    numerical = replace(made, claims=tuple(c.settled(proved=False) for c in made.claims))
+    assert "SUCCESS: proved; simulations confirm it." in made.summary()
+    assert "SUCCESS: simulations confirm it, but it is not proved." in numerical.summary()
+    assert "not simulated" in replace(made, confirmation=None).summary()
+    assert made.explain().startswith("proved CONVERGES, by: V = v I")
 
 
 def test_the_summary_says_what_is_guaranteed():

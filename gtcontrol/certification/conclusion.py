@@ -123,9 +123,7 @@ def conclude(problem: CertificationProblem, claims: Sequence[Claim]) -> Conclusi
     return Conclusion(Verdict.UNDECIDED, text, False, ordered, lower, upper, bound)
 
 
-def _needed(
-    said: Sequence[tuple[Claim, Statement]], lower: float
-) -> list[tuple[Claim, Statement]]:
+def _needed(said: Sequence[tuple[Claim, Statement]], lower: float) -> list[tuple[Claim, Statement]]:
     """Statements by certainty, that of the first one first, so that each label covers what follows.
 
     Lower bounds on the blow-up time that others improve are left out.

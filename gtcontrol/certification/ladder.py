@@ -21,6 +21,9 @@ __all__ = ["RUNGS", "Rung"]
 #: An enclosure of the blow-up time of this relative width is good enough.
 CLOSE = 1e-11
 
+#: Dimension up to which a growing level tr(W S) is found in a second, for its picture.
+DRAWN = 3
+
 _WHOLE = (Verdict.BLOWS_UP, Verdict.CONVERGES, Verdict.UNBOUNDED, Verdict.BOUNDED)
 
 #: Verdicts without blow-up, and those that leave nothing to tell of equilibria.
@@ -89,8 +92,10 @@ def _coarse(problem: CertificationProblem, found: Conclusion) -> bool:
 
 
 def _late(problem: CertificationProblem, found: Conclusion) -> bool:
-    """Whether no bound on the blow-up time from above is known, and blow-up is not excluded."""
-    return not (found.proved and found.verdict in _NEVER) and math.isinf(found.upper)
+    """Whether a bound on the blow-up time from above is missing, or is cheap and can be drawn."""
+    if found.proved and found.verdict in _NEVER:
+        return False
+    return math.isinf(found.upper) or problem.dim <= DRAWN
 
 
 def _unsettled(problem: CertificationProblem, found: Conclusion) -> bool:

@@ -21,6 +21,9 @@ __all__ = ["Trial", "confirm", "confirms", "starts"]
 #: A simulation lasts this many times the inverse of the slower rate.
 SPANS = 24.0
 
+#: Simulations that are made whatever they take, and steps of all above which there is none more.
+LEAST, MOST_STEPS = 2, 10_000
+
 #: Times at which the distance is measured, and those at which laws are kept for pictures.
 POINTS, SNAPSHOTS = 97, 19
 
@@ -73,7 +76,7 @@ class Trial:
 def confirm(
     trial: Trial, count: int, seed: int, progress: Progress
 ) -> tuple[Confirmation | None, bool]:
-    """Simulate from `count` random starts.
+    """Simulate from `count` random starts, or fewer if they take many steps.
 
     Returns
     -------
@@ -88,15 +91,18 @@ def confirm(
     kept: list[tuple[Array, Array]] = []
     snapshots = np.geomspace(0.05, 0.5 * SPANS, SNAPSHOTS - 1) / trial.pace
     snapshots = np.append(0.0, snapshots)
-    interrupted = False
+    interrupted, steps = False, 0
     laws = list(starts(trial, count, np.random.default_rng(seed)))
     shown = min(SHOWN, SHOWN_ENTRIES // (SNAPSHOTS * trial.target.dim**2))
     for i, start in enumerate(laws):
+        if i >= LEAST and steps > MOST_STEPS:
+            break
         progress(i / count, f"simulation {i + 1} of {count}")
         path = simulate(start, trial.parameters, horizon, rtol=RTOL)
         if path.status is Status.INTERRUPTED:
             interrupted = True
             break
+        steps += path.steps
         rows.append(_distances(path, trial, times))
         ranks.append(float(start.rank))
         if len(kept) < shown:

@@ -29,14 +29,12 @@ def contraction(target: Gaussian, V: Array) -> tuple[float, float]:
     target : Gaussian
     V : (d, d) array
     """
-    inner = np.linalg.solve(target.factor, V @ target.factor)
+    inner = np.asarray(np.linalg.solve(target.factor, V @ target.factor), dtype=np.float64)
     rate = -0.5 * float(np.linalg.eigvalsh(inner + inner.T)[-1])
     return rate, LEAST * norm(inner)
 
 
-def unusable(
-    target: Gaussian, near: Parameters, mean_rate: float | None, bounds: Bounds
-) -> str:
+def unusable(target: Gaussian, near: Parameters, mean_rate: float | None, bounds: Bounds) -> str:
     """Why the V of given parameters cannot make a target attracting; empty if it can.
 
     Parameters

@@ -70,6 +70,7 @@ def design(
         vanishes; by default those orthogonal to the range.
     checks : int, optional
         Number of random starts for the simulations; by default 8, and fewer in high dimension.
+        Of stiff parameters, which take many thousand steps, two starts are enough.
     seed : int
         Seed of these starts.
     progress : callable, optional

@@ -81,7 +81,9 @@ def _from_start(problem: CertificationProblem, claim: Claim, outcome: str) -> St
     scope = Scope.THIS_START
     if outcome == "blow-up":
         return Statement(
-            Verdict.BLOWS_UP, scope, f"The covariance of this start blows up at about T* = {time:.6g}."
+            Verdict.BLOWS_UP,
+            scope,
+            f"The covariance of this start blows up at about T* = {time:.6g}.",
         )
     if outcome == "limit" and "limit" in claim.arrays:
         return Statement(
@@ -176,7 +178,7 @@ def _from_many(problem: CertificationProblem, claim: Claim, many: dict[str, int]
 
 
 def _places(claim: Claim) -> str:
-    """Where each integration ended: trace and smallest eigenvalue, which shows a rank being lost."""
+    """Where each integration ended; a small eigenvalue shows that rank is being lost."""
     ends = claim.arrays["ends"]
     if ends.ndim != 3 or not ends.size or ends.shape[1] != ends.shape[2]:
         raise Refuted("the ends of the integrations are no covariances")

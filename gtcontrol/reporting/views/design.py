@@ -85,7 +85,7 @@ def _facts(result: Design) -> list[Fact]:
         facts.append(
             Fact(
                 "simulations",
-                f"{count(seen.count, 'random start')}: all within {error(seen.worst)} of the "
+                f"{_starts(result, seen)}: all within {error(seen.worst)} of the "
                 f"target (relative W₂) at t = {number(seen.horizon, 4)}; measured rates from "
                 f"{number(seen.slowest, 4)}",
             )
@@ -106,7 +106,17 @@ def _status(result: Design) -> str:
     confirmed = result.confirmation is not None and result.confirmation.count > 0
     if result.proved:
         return f"proved; {'simulations confirm it' if confirmed else 'not simulated'}."
-    return f"{'simulations confirm it, but' if confirmed else 'not simulated, and'} it is not proved."
+    return (
+        f"{'simulations confirm it, but' if confirmed else 'not simulated, and'} it is not proved."
+    )
+
+
+def _starts(result: Design, seen: Confirmation) -> str:
+    """How many starts were simulated; fewer than planned if they take many steps."""
+    planned = result.problem.checks
+    if seen.count < planned and result.status is not Status.INTERRUPTED:
+        return f"{seen.count} of {planned} random starts, as they take many steps"
+    return count(seen.count, "random start")
 
 
 def _certainty(result: Design) -> str:
