@@ -21,6 +21,7 @@ from gtcontrol.certification.rules import RULES
 from gtcontrol.certification.rules.base import Refuted
 from gtcontrol.certification.search.quadratic_lmi import (
     find,
+    find_blow_up,
     lower_bound,
     lower_bounds,
     upper_bound,
@@ -486,7 +487,7 @@ def test_certificates_never_contradict_integration():
 
 def hold_against_integration(asked):
     """Hold all claims against an accurate trajectory; the rules that were used."""
-    claims = proved(asked, find(asked))
+    claims = proved(asked, [*find(asked), *find_blow_up(asked)])
     said = [RULES[c.rule].state(asked, c) for c in claims]
     horizon = 30.0
     run = gt.simulate(asked.start, asked.parameters, horizon, rtol=1e-9)

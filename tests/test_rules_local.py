@@ -164,7 +164,7 @@ def test_the_words():
     of = problem("cycle")
     said = rule("unstable-equilibrium").state(of, claims(of, "unstable-equilibrium")[0])
     assert "repels" in said.text
-    assert "at least 2 of the eigenvalues" in said.text
+    assert "at least 2 eigenvalues" in said.text
 
 
 def test_a_trace_that_excludes_a_stable_mean():

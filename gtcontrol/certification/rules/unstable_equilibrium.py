@@ -52,8 +52,8 @@ class UnstableEquilibrium(Rule):
             f"The positive definite equilibrium of trace {float(np.trace(S)):.8g}"
             f"{f', [{rows}],' if rows else ''} repels: at least {count} "
             f"{'eigenvalue' if count == 1 else 'eigenvalues'} of its linearisation "
-            f"{'has' if count == 1 else 'have'} positive real part, so the covariances that tend to "
-            "it form a set of measure zero."
+            f"{'has' if count == 1 else 'have'} positive real part, so the covariances that tend "
+            "to it form a set of measure zero."
         )
         return Statement(Verdict.UNDECIDED, Scope.SOME_STARTS, text)
 
