@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ...certification.rules import reading, rule
+from ...certification.rules.base import matrix as array
 from ...parameters import Parameters
 from ...results.certificate import Certificate, Integration
 from ...status import Status, Verdict
@@ -118,7 +119,8 @@ def _approaches(result: Certificate) -> list[str]:
     for claim in result.claims:
         if claim.proved and claim.rule == "local-stability":
             with reading(claim):
-                L = claim.arrays["frame"][:, : int(claim.numbers["rank"])]
+                frame = array(claim, "frame", result.problem.dim, result.problem.dim)
+                L = frame[:, : int(claim.numbers["rank"])]
                 places.append((L.shape[1], L @ L.T))
     many = [0] * len(places)
     for one in result.integrations:
