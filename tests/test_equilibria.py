@@ -544,3 +544,30 @@ def test_wrong_arguments():
         gt.equilibria("A")  # type: ignore[arg-type]
     with pytest.raises(gt.GtcontrolError, match="`starts` must be at least 1"):
         gt.equilibria(gt.Parameters(dim=1), starts=0)
+
+
+# -- continua --------------------------------------------------------------------------------
+
+RANDOM_V, RANDOM_B = np.random.default_rng(3).standard_normal((2, 3, 3))
+
+
+@pytest.mark.parametrize(
+    ("V", "B"),
+    [
+        pytest.param(np.eye(2), [[0.0, 1.0], [-1.0, 0.0]], id="skew"),
+        pytest.param(2 * np.eye(2), [[0.0, 1.0], [-1.0, 0.0]], id="skew, twice"),
+        pytest.param(np.eye(3), [[0.0, 1.0, 0.0], [-1.0, 0.0, 2.0], [0.0, -2.0, 0.0]], id="path"),
+        pytest.param([RANDOM_V, 0.7 * RANDOM_V], [RANDOM_B, -RANDOM_B / 0.7], id="heads cancel"),
+    ],
+)
+def test_where_nothing_moves_one_of_each_rank_is_listed_and_none_attracts(V, B):
+    d = len(np.asarray(V)[-1])
+    found = gt.equilibria(gt.Parameters(A=np.zeros((d, d)), V=V, B=B))
+    assert [e.rank for e in found] == list(range(d, -1, -1))
+    assert {e.attracts for e in found} == {"undecided by linearisation"}
+    assert not any(e.stable or (e.isolated and e.rank) for e in found)
+
+
+def test_a_certificate_does_not_claim_that_what_stands_still_repels():
+    answer = gt.certify(gt.Parameters(A=np.zeros((2, 2)), V=np.eye(2), B=[[0, 1], [-1, 0]]))
+    assert not any(claim.rule == "unstable-equilibrium" for claim in answer.claims)

@@ -32,6 +32,10 @@ TIME_LEFT = 1e-14
 #: ... and the trace has grown by this factor since rescaled time began.
 GROWTH = 1e8
 
+#: Steps in rescaled time, one after the other, in which no blow-up seems near before it has turned
+#: back: where the direction of the covariance turns, growth pauses on the way to a blow-up.
+PAUSE = 50
+
 #: Steps whose continuous extension must fit into memory before a run begins.
 LEAST_STEPS = 100
 
@@ -169,6 +173,7 @@ class _March:
         first = motion.first_step(0.0, state[:-1], slope[:-1], 1.0)
         solver = self._solver(right_side, 0.0, state, math.inf, tolerances, first)
         initial = motion.size(state[:-1])
+        pause = 0
         while steps <= self.most_steps:
             solver.atol[:-1] = motion.tolerances(solver.y[:-1], solver.f[:-1])
             solver.step()
@@ -186,7 +191,8 @@ class _March:
             if left <= TIME_LEFT * t and size >= GROWTH * initial:
                 self.blow_up_time = t + left
                 return Status.BLOW_UP
-            if size < 0.01 * initial or not left < 10 * (end - t):
+            pause = 0 if left < 10 * (end - t) else pause + 1
+            if size < 0.01 * initial or pause > PAUSE:
                 return Status.SUCCESS  # it turned back
         return Status.STEP_LIMIT
 

@@ -27,6 +27,12 @@ __all__ = ["classify", "frame", "semidefinite_factor"]
 #: Real parts below this fraction of the largest eigenvalue count as zero.
 MARGINAL = 1e-9
 
+#: ... and so do those below this multiple of the rounding of the terms, which may cancel.
+ROUNDING = 100 * float(np.finfo(float).eps)
+
+#: Columns of a factor are independent if its smallest singular value, relative, exceeds this.
+INDEPENDENT = 1e-7
+
 #: Eigenvalues of a covariance are told from zero down to this fraction at best, or worst.
 FINEST, COARSEST = 1e-12, 1e-6
 
@@ -50,7 +56,7 @@ def semidefinite_factor(field: Quadratic, S: Array, smallest: float) -> Array | 
         return np.zeros((field.dim, 0)) if np.linalg.norm(S) <= smallest else None
     values, vectors = np.linalg.eigh(S)
     spread = np.linalg.svd(field.linearisation(S), compute_uv=False)
-    condition = spread[0] / max(float(spread[-1]), 1e-300)
+    condition = max(float(spread[0]), field.pace(S)) / max(float(spread[-1]), 1e-300)
     zero = float(np.clip(2e-15 * condition, FINEST, COARSEST)) * values[-1]
     if values[0] < -zero or field.residual(S) > 1e-9:
         return None
@@ -58,13 +64,23 @@ def semidefinite_factor(field: Quadratic, S: Array, smallest: float) -> Array | 
         return None
     kept = values > zero
     L = vectors[:, kept] * np.sqrt(values[kept])
-    if field.noisy or L.shape[1] in {0, field.dim}:
-        return np.asarray(L)
+    return L if field.noisy else _exact_rank(field, S, L)
+
+
+def _exact_rank(field: Quadratic, S: Array, L: Array) -> Array | None:
+    """Factor near L of an equilibrium near S that has the rank of L, None if there is none."""
+    if L.shape[1] in {0, field.dim}:
+        return L
     # Of deficient rank: the factor is exact where the matrix has the noise of its zero part.
     made = factor_newton(field, L[None], 8)
-    if len(made) and np.linalg.norm(made[0] @ made[0].T - S) <= 10 * COARSEST * values[-1]:
-        return np.asarray(made[0])
-    return None
+    if len(made) and np.linalg.norm(made[0] @ made[0].T - S) <= 10 * COARSEST * np.linalg.norm(
+        S, 2
+    ):
+        singular = np.linalg.svd(made[0], compute_uv=False)
+        if singular[-1] > INDEPENDENT * singular[0]:
+            return np.asarray(made[0])
+    # In a continuum the method may go far, while S was there already.
+    return L if field.residual(L @ L.T) <= ROUNDING else None
 
 
 def frame(L: Array) -> Array:
@@ -94,12 +110,12 @@ def classify(p: Parameters, L: Array) -> Equilibrium:
     transversal = _sorted(np.linalg.eigvals(M[r:, r:]))
     sums = np.array([], dtype=np.complex128) if field.noisy else _pair_sums(transversal)
     spectrum = _sorted(np.concatenate([tangent, sums]))
-    size = float(np.max(np.abs(spectrum), initial=0.0))
-    isolated = not tangent.size or float(np.min(np.abs(tangent))) > MARGINAL * size
+    zero = max(MARGINAL * float(np.max(np.abs(spectrum), initial=0.0)), _rounding(field, R, r))
+    isolated = not tangent.size or float(np.min(np.abs(tangent))) > zero
     jacobian = M + there.V.sum(axis=0)
     mean_spectrum = _sorted(np.linalg.eigvals(jacobian))
     mean_size = float(np.linalg.norm(jacobian, 2)) + float(np.linalg.norm(there.V.sum(axis=0), 2))
-    stable = float(spectrum[0].real) < -MARGINAL * size
+    stable = float(spectrum[0].real) < -zero
     return Equilibrium(
         gaussian=_law(p, L, R, jacobian),
         covariance=S,
@@ -110,20 +126,37 @@ def classify(p: Parameters, L: Array) -> Equilibrium:
         mean_spectrum=mean_spectrum,
         stable=stable,
         mean_stable=stable and float(mean_spectrum[0].real) < -MARGINAL * mean_size,
-        attracts=_words(tangent, spectrum, size, r),
+        attracts=_words(tangent, spectrum, zero, r),
         isolated=isolated,
         residual=field.residual(S),
     )
 
 
-def _words(tangent: Complex, spectrum: Complex, size: float, rank: int) -> str:
+def _rounding(field: Quadratic, R: Array, rank: int) -> float:
+    """Rounding of the linearisation, in the coordinates of the frame R.
+
+    What it is made of is measured before it cancels, in absolute values entry by entry, and by a
+    spectral radius, so that the units of the tokens do not matter.
+    """
+    d = len(R)
+    left, right = np.abs(np.linalg.inv(R)), np.abs(R)
+    terms = Quadratic(
+        left @ np.abs(field.A) @ right,
+        left @ np.abs(field.V) @ right,
+        right.T @ np.abs(field.B) @ right,
+        np.zeros((d, d)),
+    ).linearisation(np.diag(np.where(np.arange(d) < rank, 1.0, 0.0)))
+    return ROUNDING * float(np.max(np.abs(np.linalg.eigvals(terms))))
+
+
+def _words(tangent: Complex, spectrum: Complex, zero: float, rank: int) -> str:
     whole = float(spectrum[0].real)
     along = float(tangent[0].real) if tangent.size else np.inf
-    if whole < -MARGINAL * size:
+    if whole < -zero:
         return "all covariances near it"
-    if along < -MARGINAL * size and whole > MARGINAL * size:
+    if along < -zero and whole > zero:
         return f"rank-{rank} covariances near it"
-    if whole > MARGINAL * size:
+    if whole > zero:
         return "nothing"
     return "undecided by linearisation"
 

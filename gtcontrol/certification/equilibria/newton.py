@@ -18,6 +18,13 @@ SMALL = 1e-9
 #: Relative shift of matrices that are to be inverted, so that no start of a batch is singular.
 SHIFT = 1e-14
 
+#: Directions in which the linearisation is smaller than this, relative to the terms of the field
+#: before they cancel, are left alone.
+SINGULAR = 1e-13
+
+#: The rest of an equation that is its rounding, relative to its terms: no step is taken.
+EXACT = float(np.finfo(float).eps)
+
 #: Numbers beyond this have left for infinity, in units of order one.
 FAR = 1e8
 
@@ -86,6 +93,9 @@ def factor_newton(field: Quadratic, starts: Array, iterations: int = ITERATIONS)
         jacobian = np.concatenate([jacobian, gauge], axis=2)
         turned = np.swapaxes(jacobian, 1, 2)
         step = np.einsum("nij,nj->ni", turned, _solve(jacobian @ turned, value))
+        sizes = np.linalg.norm(L, axis=(1, 2))
+        terms = sizes * (field.pace(np.zeros((d, d))) + field.gain * sizes**2)
+        step[np.linalg.norm(value, axis=1) <= EXACT * terms] = 0.0
         L = L - step[:, : d * r].reshape(-1, d, r)
         omega = omega - step[:, d * r :]
         size = np.linalg.norm(L, axis=(1, 2))
@@ -119,7 +129,12 @@ def refine(field: Quadratic, S: Array) -> Array:
     best, residual = S, field.residual(S)
     for _ in range(12):
         right = coordinates(field.rate(S))
-        step = np.linalg.lstsq(field.linearisation(S), right, rcond=1e-13)[0]
+        J = field.linearisation(S)
+        largest = float(np.linalg.norm(J, 2))
+        cut = SINGULAR * max(largest, field.pace(S))
+        if not largest > cut:  # what is left of the terms is their rounding
+            break
+        step = np.linalg.lstsq(J, right, rcond=cut / largest)[0]
         S = S - symmetric(np.asarray(step, dtype=np.float64), field.dim)
         found = field.residual(S)
         if not found < residual:

@@ -76,6 +76,12 @@ class Quadratic:
         """Whether there is process noise, which does not conserve the rank."""
         return bool(np.any(self.Q))
 
+    @cached_property
+    def gain(self) -> float:
+        """Size of attention: Σ ‖V_h‖ ‖B_h‖."""
+        heads = zip(self.V, self.B, strict=True)
+        return float(sum(np.linalg.norm(V) * np.linalg.norm(B) for V, B in heads))
+
     def changed(self, R: Array) -> Quadratic:
         """Field in the coordinates z of tokens x = R z, R invertible: S = R S̃ Rᵀ."""
         inverse = np.linalg.inv(R)
@@ -99,11 +105,15 @@ class Quadratic:
         return half + np.swapaxes(half, -1, -2) + self.Q
 
     def size(self, S: Array) -> float:
-        """Size of the terms of S', the unit of residuals."""
+        """Size of the terms of S', whether or not they cancel: the unit of residuals."""
         terms = float(np.linalg.norm(self.A @ S)) + float(np.linalg.norm(self.Q))
         for V, B in zip(self.V, self.B, strict=True):
-            terms += float(np.linalg.norm(V @ S @ B @ S))
+            terms += float(np.linalg.norm(V @ S) * np.linalg.norm(B @ S))
         return 2.0 * terms
+
+    def pace(self, S: Array) -> float:
+        """Size of the terms of M, the unit of the linearisation, whether or not they cancel."""
+        return float(np.linalg.norm(self.A)) + self.gain * float(np.linalg.norm(S))
 
     def residual(self, S: Array) -> float:
         """Size of S' relative to its terms, 0 at an equilibrium."""

@@ -33,7 +33,7 @@ def scaled(field: Quadratic) -> tuple[Quadratic, Array]:
     """
     x = np.log2(np.exp(_balance(field)))
     balanced = field.changed(np.diag(np.exp2(np.round(x))))
-    A, gain = float(np.linalg.norm(balanced.A)), _gain(balanced)
+    A, gain = float(np.linalg.norm(balanced.A)), balanced.gain
     noise = float(np.linalg.norm(balanced.Q))
     if A == 0 and noise > 0 and gain > 0:
         common = (noise / gain) ** 0.25
@@ -44,18 +44,12 @@ def scaled(field: Quadratic) -> tuple[Quadratic, Array]:
     units = np.exp2(np.round(x) + np.round(np.log2(common)))
     made = field.changed(np.diag(units))
     # Only the product V_h (...) B_h counts for the covariance; time is measured in units of 1/|A|.
-    speed = max(float(np.linalg.norm(made.A)), _gain(made), float(np.linalg.norm(made.Q)))
+    speed = max(float(np.linalg.norm(made.A)), made.gain, float(np.linalg.norm(made.Q)))
     speed = speed if speed > 0 else 1.0
     sizes = np.linalg.norm(made.V, axis=(1, 2))
     sizes = np.where(sizes > 0, sizes, 1.0)[:, None, None]
     V, B = made.V / sizes, made.B * sizes
     return Quadratic(made.A / speed, V, B / speed, made.Q / speed), units
-
-
-def _gain(field: Quadratic) -> float:
-    return float(
-        sum(np.linalg.norm(V) * np.linalg.norm(B) for V, B in zip(field.V, field.B, strict=True))
-    )
 
 
 def _balance(field: Quadratic) -> Array:
@@ -64,7 +58,9 @@ def _balance(field: Quadratic) -> Array:
     similar = [m**2 for m in (_unit(field.A), _unit(np.abs(field.V).sum(axis=0))) if np.any(m)]
     B = _unit(np.abs(field.B).sum(axis=0))
     congruent = (B + B.T) ** 2
-    seen = congruent.sum(axis=1) > 0
+    # What is subtracted is the mean logarithm of the terms, which bounds the cost from below.
+    many = (congruent > 0).sum(axis=1)
+    share = 4.0 * many / max(int(many.sum()), 1)
 
     def cost(x: Array) -> tuple[float, Array]:
         value, slope = WEIGHT * float(x @ x), 2 * WEIGHT * x
@@ -73,12 +69,12 @@ def _balance(field: Quadratic) -> Array:
             total = terms.sum()
             value += float(np.log(total))
             slope = slope + 2.0 * (terms.sum(axis=0) - terms.sum(axis=1)) / total
-        if seen.any():
+        if many.any():
             terms = congruent * np.exp(2.0 * (x[None, :] + x[:, None]))
             total = terms.sum()
-            value += float(np.log(total)) - 4.0 * float(x[seen].mean())
+            value += float(np.log(total)) - float(share @ x)
             slope = slope + 2.0 * (terms.sum(axis=0) + terms.sum(axis=1)) / total
-            slope = slope - 4.0 * seen / seen.sum()
+            slope = slope - share
         return value, slope
 
     if d == 1:

@@ -39,7 +39,7 @@ def find(problem: CertificationProblem) -> Iterator[Claim]:
                 joint = mean_claim(problem, e, claim)
                 if joint is not None:
                     yield joint
-        elif e.rank == full and e.abscissa > 0:
+        elif e.rank == full and e.attracts == "nothing":
             claim = instability_claim(problem, e)
         if claim is not None:
             yield claim
