@@ -157,11 +157,38 @@ class TestReferenceCases:
             assert found.status is BlowUpStatus.NEVER
             assert found.proved
             assert found.lower == found.upper == found.estimate == math.inf
-        still = gt.blow_up(gt.Parameters(V=I2 + 2 * J, B=-(I2 + 0.5 * J)), law([1.0, 1.0]))
+        turning = gt.Parameters(V=I2 + 2 * J, B=-(I2 + 0.5 * J))
+        assert gt.blow_up(turning, law([1.0, 1.0])).status is BlowUpStatus.NEVER
+        still = gt.blow_up(turning, law([1.0, 1.0]), precise=False)
         assert still.status is BlowUpStatus.UNDECIDED
         assert not still.proved
         assert still.estimate == math.inf
         assert 0 < still.lower < still.upper == math.inf
+
+    @pytest.mark.parametrize("J", [np.ones((2, 2)), [[0.0, 1.0], [1.0, 0.0]]])
+    def test_an_equilibrium_stands_still(self, J):
+        V = I2 + J
+        found = gt.blow_up(gt.Parameters(A=V @ V, V=V, B=-V), law([1.0, 1.0]))
+        assert (found.status, found.proved) == (BlowUpStatus.NEVER, True)
+
+    def test_an_equilibrium_with_noise_stands_still(self):
+        p = gt.Parameters(A=[[-1.0]], V=[[1.0]], B=[[0.5]], noise=[[1.0]])
+        found = gt.blow_up(p, gt.Gaussian([0.0], [[1.0]]))
+        assert (found.status, found.proved) == (BlowUpStatus.NEVER, True)
+
+    def test_one_float_above_the_threshold(self):
+        # s' = -2 s + 2 s², so T* = log(s / (s - 1)) / 2.
+        p = gt.Parameters(A=[[-1.0]], V=[[1.0]], B=[[1.0]])
+        found = gt.blow_up(p, gt.Gaussian([0.0], [[1.0 + 2.0**-52]]))
+        assert (found.status, found.proved) == (BlowUpStatus.BLOWS_UP, True)
+        assert found.lower < 0.5 * 51 * np.log(2) <= found.upper * (1 + 1e-15)
+        assert found.lower <= found.estimate <= found.upper
+
+    def test_a_closed_form_in_a_subspace_says_so(self):
+        p = gt.Parameters(A=np.diag([-1.0, 1.0]), V=np.diag([1.0, 2.0]), B=I2)
+        found = gt.blow_up(p, gt.Gaussian([0.0, 0.0], [[2.0], [0.0]]))
+        assert found.proved
+        assert found.reason.endswith("in the coordinates that the covariance ever reaches")
 
 
 class TestBounds:

@@ -2,16 +2,27 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import gtcontrol as gt
+from gtcontrol.certification.bracket.estimate import estimate_blow_up
+from gtcontrol.certification.conclusion import conclude, settle
 from gtcontrol.certification.evidence import affordable, integrate, integrations
 from gtcontrol.certification.rules import rule
 from gtcontrol.certification.rules.base import Refuted, Scope
 from gtcontrol.certification.rules.integration import claim_of
+from gtcontrol.certification.search import regimes
 from gtcontrol.problem.definitions import CertificationProblem
 from gtcontrol.status import Verdict
 
 I2 = np.eye(2)
+CYCLE_B = [[-3.0, 1.0], [1.0, -1.0]]
+
+# Towards its blow-up the direction of the covariance goes round and round.
+TURNING_A = [[-0.0828, -0.1054], [-0.0152, -0.2478]]
+TURNING_V = [[[2.4919, -0.671], [-1.6128, -1.644]], [[1.2911, -1.1897], [-1.4757, -0.0707]]]
+TURNING_B = [[[1.2233, 1.4447], [1.161, -1.5719]], [[1.026, 0.6543], [-1.313, -0.7189]]]
+TURNING_L = [[-0.0932, 1.4326], [-0.2631, -0.979]]
 
 
 def seen(A=None, V=I2, B=I2, S=I2, noise=None):
@@ -130,3 +141,72 @@ def test_the_start_that_is_given_is_the_one_spoken_of():
     statement = said(gt.Parameters(A=-I2, V=I2, B=I2), start=start)
     assert (statement.verdict, statement.scope) == (Verdict.CONVERGES, Scope.THIS_START)
     assert statement.text == "From this start the covariance tends to zero."
+
+
+# -- slow escapes ------------------------------------------------------------------------
+
+
+def test_hardly_moving_beside_an_equilibrium_that_repels_is_no_limit():
+    p = gt.Parameters(A=[[4.0, 10.5], [-76.0, 18.0]], V=[[1.0, 1.0], [1.0, 4.0]], B=CYCLE_B)
+    near = gt.Gaussian.from_covariance([0, 0], [[1.0, -2.0], [-2.0, 6.0 + 1e-8]])
+    one = integrate(p, near, from_start=True)
+    assert one.outcome in ("cycle", "unsettled", "open")
+    assert one.time > 1.0
+
+
+@pytest.mark.parametrize(("a", "tiny"), [(0.1, 1e-50), (1.0, 1e-150)])
+def test_what_is_tiny_but_grows_is_waited_for(a, tiny):
+    # The second variance alone: s' = 2 a s + 4 s², so T* = log(1 + a / (2 s₀)) / (2 a).
+    p = gt.Parameters(A=np.diag([-1.0, a]), V=np.diag([1.0, 2.0]), B=I2)
+    start = gt.Gaussian([0.0, 0.0], [[0.5, 0.0], [0.0, tiny]])
+    expected = (np.log(a / 2) - 2 * np.log(tiny)) / (2 * a)
+    one = integrate(p, start, from_start=True)
+    assert one.outcome == "blow-up"
+    assert one.time == pytest.approx(expected, rel=1e-8)
+    assert estimate_blow_up(p, start.factor).time == pytest.approx(expected, rel=1e-8)
+
+
+def test_what_could_not_be_waited_for_is_not_called_bounded():
+    p = gt.Parameters(A=np.diag([-1.0, 1e-3]), V=np.diag([1.0, 2.0]), B=I2)
+    start = gt.Gaussian([0.0, 0.0], [[0.5, 0.0], [0.0, 1e-50]])
+    assert integrate(p, start, 600, from_start=True).outcome == "open"
+
+
+def test_a_start_without_part_in_the_growing_directions_has_a_limit():
+    p = gt.Parameters(A=np.diag([1.0, 2.0]), V=I2, B=-I2)
+    one = integrate(p, gt.Gaussian([0.0, 0.0], [[0.3], [0.0]]), from_start=True)
+    assert one.outcome == "limit"
+    np.testing.assert_allclose(one.covariances[-1], np.diag([1.0, 0.0]), rtol=1e-8)
+
+
+def test_a_blow_up_whose_direction_turns_is_seen():
+    p = gt.Parameters(A=TURNING_A, V=TURNING_V, B=TURNING_B)
+    one = integrate(p, gt.Gaussian([0.0, 0.0], TURNING_L), from_start=True)
+    assert one.outcome == "blow-up"
+    assert one.time == pytest.approx(turning_time(), rel=1e-9)
+
+
+def turning_time():
+    """Blow-up time by the factor in units of its norm e^x, in the time s with dt = e^(-2x) ds."""
+    A, V, B, L = map(np.array, (TURNING_A, TURNING_V, TURNING_B, TURNING_L))
+
+    def rates(s, y):
+        U, slow = y[:4].reshape(2, 2), np.exp(-2 * y[4])
+        moved = slow * A @ U + sum(v @ U @ (U.T @ b @ U) for v, b in zip(V, B, strict=True))
+        growth = np.sum(U * moved) / np.sum(U * U)
+        return [*(moved - growth * U).ravel(), growth, slow]
+
+    size = np.linalg.norm(L)
+    began = [*(L / size).ravel(), np.log(size), 0.0]
+    return solve_ivp(rates, (0.0, 60.0), began, method="DOP853", rtol=1e-12, atol=1e-14).y[5, -1]
+
+
+def test_what_is_open_of_the_start_is_said():
+    p = gt.Parameters(A=np.diag([-1.0, 1e-3]), V=np.diag([1.0, 2.0]), B=I2)
+    start = gt.Gaussian([0.0, 0.0], [[0.5, 0.0], [0.0, 1e-50]])
+    problem = CertificationProblem((p,), start)
+    followed = claim_of(problem, (integrate(p, start, 600, from_start=True),))
+    answer = conclude(problem, [*(settle(problem, c) for c in regimes.find(problem)), followed])
+    assert answer.verdict is Verdict.BLOW_UP_DATA_EXIST
+    assert "of the start that is given goes is not decided" in answer.statement
+    assert "had not settled" in answer.statement

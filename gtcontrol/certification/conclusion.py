@@ -37,6 +37,9 @@ _WHOLE = (
 #: Verdicts that exclude a blow-up.
 _NEVER = (Verdict.CONVERGES, Verdict.UNBOUNDED, Verdict.BOUNDED)
 
+#: What a verdict about some starts says of the one that is given.
+_OPEN = "Where the covariance of the start that is given goes is not decided."
+
 #: Verdicts about some starts only.
 _PART = (Verdict.BLOW_UP_DATA_EXIST, Verdict.LOCALLY_STABLE)
 
@@ -116,6 +119,8 @@ def conclude(problem: CertificationProblem, claims: Sequence[Claim]) -> Conclusi
     if said and _answers(problem, said[0][1]):
         first, statement = said[0]
         text = " ".join([statement.text, *_besides(_needed(said, lower))])
+        open_yet = [_OPEN] if problem.start is not None and statement.verdict in _PART else []
+        text = " ".join([statement.text, *open_yet, *_besides(said)])
         return Conclusion(statement.verdict, text, first.proved, ordered, lower, upper, bound)
     # What is known besides decides nothing, but may be of use.
     known = [_labelled(claim, s) for claim, s in _needed(said, lower) if _tells(claim, s)]
@@ -250,7 +255,8 @@ def _adds(main: Statement, other: Statement, claim: Claim) -> bool:
         return other.verdict is not Verdict.BLOW_UP_DATA_EXIST
     if main.verdict in _PART:
         repels = other.verdict is Verdict.UNDECIDED and other.scope is Scope.SOME_STARTS
-        return other.verdict in _PART or (repels and claim.proved)
+        followed = other.verdict is Verdict.UNDECIDED and other.scope is Scope.THIS_START
+        return other.verdict in _PART or followed or (repels and claim.proved)
     return other.verdict in _PART or other.verdict is Verdict.UNDECIDED
 
 

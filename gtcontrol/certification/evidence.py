@@ -14,7 +14,6 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from .._check import Array
-from ..field import generator
 from ..gaussian import Gaussian
 from ..parameters import Parameters
 from ..problem.definitions import CertificationProblem
@@ -22,6 +21,8 @@ from ..results.certificate import Integration
 from ..results.trajectory import Trajectory
 from ..simulation.run import simulate
 from ..status import Status
+from .bracket.estimate import resumable
+from .settling import SMALL, VANISHED, Settling, graded
 
 __all__ = ["integrate", "integrations"]
 
@@ -41,9 +42,6 @@ KEPT = 500
 
 #: Times in each piece at which the state is kept, besides the steps of the integrator.
 BETWEEN = 120
-
-#: The covariance has settled when it changes, in one unit of its own time, by less than this.
-SETTLED = 1e-9
 
 #: A larger covariance has not settled, whatever the rounding of its change says.
 LARGEST_TRACE = 1e150
@@ -121,6 +119,7 @@ def integrate(
     record = _Record(d, from_start)
     if not law.trace < LARGEST_TRACE:
         return record.close("open", 0.0)
+    settling = Settling(still, start.factor)
     span, clock, steps = 4.0 / _speed(still, law), 0.0, 0
     for _ in range(PIECES):
         if not 0 < span < math.inf:
@@ -133,10 +132,11 @@ def integrate(
         clock += float(path.times[-1])
         if path.status is Status.OVERFLOW:
             return record.close("growth", clock)
-        law = _full_rank(path.final)
-        if _settled(still, law, record.largest) and not _grows(path):
+        law = resumable(path)
+        bounded = law.trace < LARGEST_TRACE and not _grows(path)
+        if bounded and settling.seen(law, clock, record.largest):
             return record.close("limit", clock)
-        period = _period(path)
+        period = None if _spreads(path) else _period(path)
         if period is not None:
             return record.close("cycle", period)
         if path.status is not Status.SUCCESS and path.status is not Status.UNDERFLOW:
@@ -144,7 +144,9 @@ def integrate(
         if steps >= most:
             break
         span = max(2.0 * span, 16.0 / _speed(still, law))
-    return record.close("unsettled" if record.levelled() else "open", clock)
+    gone = law.trace <= VANISHED * record.largest
+    levelled = record.levelled() and not (gone or settling.passing or _spreads(path))
+    return record.close("unsettled" if levelled else "open", clock)
 
 
 def _speed(p: Parameters, law: Gaussian) -> float:
@@ -156,42 +158,6 @@ def _speed(p: Parameters, law: Gaussian) -> float:
     return speed or min(noise, 1.0) or 1.0
 
 
-def _full_rank(law: Gaussian) -> Gaussian:
-    """The law without directions whose variance has vanished to rounding."""
-    values = law.eigenvalues
-    kept = int(np.count_nonzero(values > 1e-60 * values[0])) if values.size else 0
-    return law if kept == law.rank else law.truncate(kept)
-
-
-def _settled(p: Parameters, law: Gaussian, largest: float) -> bool:
-    """Whether the covariance hardly changes and no direction of it grows, or it has vanished.
-
-    Without noise the variance along a principal direction u changes at the rate 2 uᵀM u: near a
-    saddle the covariance as a whole hardly moves, while a small variance grows.
-    """
-    if not law.trace < LARGEST_TRACE:
-        return False
-    S = law.covariance
-    size = float(np.linalg.norm(S))
-    M = generator(S, p.A, p.heads)
-    pace = max(float(np.linalg.norm(M)), float(np.linalg.norm(p.A)))
-    if p.noise is not None:
-        change = M @ S + S @ M.T + p.noise
-        return float(np.linalg.norm(change)) <= SETTLED * pace * size
-    if law.rank == 0:
-        return True
-    directions, sizes, _ = np.linalg.svd(law.factor, full_matrices=False)
-    rates = np.einsum("ij,ik,kj->j", directions, M, directions)
-    if size <= 1e-12 * largest:
-        return bool(np.all(rates <= 0))
-    small = sizes**2 <= 1e-10 * sizes[0] ** 2
-    still = np.abs(rates) <= SETTLED * pace
-    change = M @ S + S @ M.T
-    return bool(np.all(still | (small & (rates < 0)))) and (
-        float(np.linalg.norm(change)) <= SETTLED * pace * size
-    )
-
-
 def _grows(path: Trajectory) -> bool:
     """Whether the covariance still grew in the second half of a piece.
 
@@ -199,6 +165,15 @@ def _grows(path: Trajectory) -> bool:
     """
     middle = path.at(0.5 * float(path.times[-1])).trace
     return not float(path.traces[-1]) <= GROWN * middle
+
+
+def _spreads(path: Trajectory) -> bool:
+    """Whether a part of the covariance that is small grew in the second half of a piece."""
+    if path.problem.schedule.noisy:
+        return False
+    before, after = (graded(path.at(x * float(path.times[-1])).factor)[1] for x in (0.5, 1.0))
+    small = after <= SMALL * after.max(initial=0.0)
+    return bool(np.any(after[small] > GROWN * before[small]))
 
 
 def _period(path: Trajectory) -> float | None:

@@ -6,17 +6,22 @@ A rung is left out when what was found before answers as well as it could.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from ..errors import NotFinite, OutOfScale
 from ..problem.definitions import CertificationProblem
+from ..progress import Progress
 from ..results.claims import Claim
 from ..status import Verdict
-from .conclusion import Conclusion
+from .conclusion import Conclusion, conclude, settle
 from .search import bracket, captured, growth, limits, local, quadratic_lmi, rays, regimes, riccati
 from .theory.heads import merge_heads
 
-__all__ = ["RUNGS", "Rung"]
+__all__ = ["ENCLOSURE", "RUNGS", "Rung", "climb"]
 
 #: An enclosure of the blow-up time of this relative width is good enough.
 CLOSE = 1e-11
@@ -108,6 +113,8 @@ def _astray(problem: CertificationProblem, found: Conclusion) -> bool:
     return problem.start is not None and _unsettled(problem, found)
 
 
+ENCLOSURE = Rung("enclosure of the blow-up time", bracket.find, _coarse)
+
 RUNGS: tuple[Rung, ...] = (
     Rung("closed form for V = v I", riccati.find, _always),
     Rung("limits and growth for V = v I", limits.find, _unsettled),
@@ -119,4 +126,34 @@ RUNGS: tuple[Rung, ...] = (
     Rung("blow-up by matrix inequalities", quadratic_lmi.find_blow_up, _late),
     Rung("equilibria", local.find, _unsettled),
     Rung("entry into a region of attraction", captured.find, _astray),
+    ENCLOSURE,
 )
+
+
+def climb(
+    problem: CertificationProblem,
+    claims: list[Claim],
+    progress: Progress,
+    rungs: Sequence[Rung],
+) -> None:
+    """Add claims rung by rung, each asked for its proof as it comes; useless rungs are left out.
+
+    What was added before an interruption stays.
+    """
+    for i, rung in enumerate(rungs):
+        if rung.serves(problem, conclude(problem, claims)):
+            progress(0.8 * i / len(rungs), rung.title)
+            claims.extend(settle(problem, claim) for claim in _found(rung, problem))
+
+
+def _found(rung: Rung, problem: CertificationProblem) -> Iterator[Claim]:
+    """Claims of a rung, until its numbers leave the range of floats.
+
+    What was found is proved before it counts, so no warning about rounding matters.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            yield from rung.find(problem)
+        except (ArithmeticError, np.linalg.LinAlgError, NotFinite, OutOfScale):
+            return

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from .._interrupt import Interruption
 from .._threads import single_threaded
-from ..errors import Contradiction, InvalidNumber, InvalidShape, NotFinite, OutOfScale
+from ..errors import Contradiction, InvalidNumber, InvalidShape, OutOfScale
 from ..gaussian import Gaussian
 from ..parameters import Parameters
 from ..problem.definitions import CertificationProblem
@@ -21,7 +20,7 @@ from ..results.claims import Claim
 from ..status import Status, Verdict
 from .conclusion import Conclusion, conclude, settle
 from .evidence import integrate, integrations
-from .ladder import RUNGS, Rung
+from .ladder import RUNGS, climb
 from .rules.integration import claim_of
 from .theory.infinity import remembered
 
@@ -96,7 +95,7 @@ def certify(
     with Interruption() as interruption:
         try:
             with interruption.unmasked(), remembered():
-                _climb(problem, claims, progress)
+                climb(problem, claims, progress, RUNGS)
                 progress(0.85, "integrating")
                 seen.extend(integrations(problem))
         except KeyboardInterrupt:
@@ -148,30 +147,6 @@ def _problem(
                 f"`start` has dimension {start.dim}, but `parameters` {vertices[0].dim}."
             )
     return CertificationProblem(vertices, start, name)
-
-
-def _climb(problem: CertificationProblem, claims: list[Claim], progress: Progress) -> None:
-    """Add claims rung by rung, each asked for its proof as it comes; useless rungs are left out.
-
-    What was added before an interruption stays.
-    """
-    for i, rung in enumerate(RUNGS):
-        if rung.serves(problem, conclude(problem, claims)):
-            progress(0.8 * i / len(RUNGS), rung.title)
-            claims.extend(settle(problem, claim) for claim in _found(rung, problem))
-
-
-def _found(rung: Rung, problem: CertificationProblem) -> Iterator[Claim]:
-    """Claims of a rung, until its numbers leave the range of floats.
-
-    What was found is proved before it counts, so no warning about rounding matters.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            yield from rung.find(problem)
-        except (ArithmeticError, np.linalg.LinAlgError, NotFinite, OutOfScale):
-            return
 
 
 def _hold_against(

@@ -15,7 +15,7 @@ from ...results.trajectory import Trajectory
 from ...simulation.run import simulate
 from ...status import Status
 
-__all__ = ["Estimate", "estimate_blow_up"]
+__all__ = ["Estimate", "estimate_blow_up", "resumable"]
 
 #: Pieces of integration, each twice as long as the one before, and bound on all their steps.
 PIECES = 120
@@ -85,16 +85,25 @@ def estimate_blow_up(
         path = simulate(law, still, span, max_steps=MOST_STEPS - steps)
         if path.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        law, steps = path.final, steps + path.steps
+        law, steps = resumable(path), steps + path.steps
         if path.status is Status.BLOW_UP:
             return _sampled(path, clock)
         clock += float(path.times[-1])
-        if path.status is not Status.SUCCESS:
+        if path.status is not Status.SUCCESS and path.status is not Status.UNDERFLOW:
             break
         if _at_rest(still, law):
             break
         span = max(2.0 * span, 4.0 / _speed(still, law))
     return Estimate(math.inf, clock, np.zeros(0), ())
+
+
+def resumable(path: Trajectory) -> Gaussian:
+    """The last law of a path, without the column of the factor that left the range of floats."""
+    law = path.final
+    if path.status is not Status.UNDERFLOW or not law.rank:
+        return law
+    sizes = np.abs(law.factor).max(axis=0)
+    return Gaussian.trusted(law.mean, law.factor[:, sizes > sizes.min()])
 
 
 def _sampled(path: Trajectory, clock: float) -> Estimate:

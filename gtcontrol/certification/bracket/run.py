@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,16 +17,19 @@ from ...parameters import Parameters
 from ...problem.definitions import CertificationProblem
 from ...progress import Progress, silent
 from ...results.blow_up import BlowUp, BlowUpStatus
+from ...results.claims import Claim
 from ...riccati_flow.crossing import locate
 from ...riccati_flow.noise import locate_with_noise
 from ...riccati_flow.status import CrossingStatus
 from ...riccati_flow.system import System
 from ...riccati_flow.terms import scalar_values
 from ...status import Verdict
-from ..conclusion import settle
+from ..conclusion import conclude, settle
+from ..ladder import ENCLOSURE, RUNGS, climb
 from ..rules import rule
 from ..rules.base import Scope
 from ..search import regimes
+from ..theory.infinity import remembered
 from .covariance import CovarianceFlow
 from .estimate import Estimate, estimate_blow_up
 from .plan import LARGEST_DIM, Bracket
@@ -41,6 +45,8 @@ BITS = 128
 #: Relative width below which the middle of a bracket is better than the integration in floats.
 NARROW = 1e-10
 
+#: Added where coordinates were left out.
+_WITHIN = " in the coordinates that the covariance ever reaches"
 
 _STATUS = {
     CrossingStatus.BLOWS_UP: BlowUpStatus.BLOWS_UP,
@@ -65,7 +71,7 @@ def blow_up(
     Integration in double precision looks for a blow-up.  Up to dimension 8 the covariance is then
     integrated again in ball arithmetic, which encloses it, to a time near the blow-up, from
     where theorems bound the time that is left from both sides.  The bounds are usually a few
-    floats apart.
+    floats apart.  Where this fails, the theorems of :func:`gtcontrol.certify` are asked.
 
     Parameters
     ----------
@@ -76,7 +82,8 @@ def blow_up(
     horizon : float, optional
         Look for a blow-up up to this time only; by default as far as some thousand steps reach.
     precise : bool
-        Whether to integrate in ball arithmetic; if not, the estimate is all there is.
+        Whether to integrate in ball arithmetic and to ask all theorems; if not, and no closed form
+        applies, the estimate is all there is.
     progress : callable, optional
         Called as ``progress(fraction, text)``.
 
@@ -114,7 +121,8 @@ def blow_up(
     inner, factor = reduced(parameters, start.factor)
     crossing = _closed_form(inner, factor)
     if crossing is not None and (crossing.proved or crossing.status is BlowUpStatus.MARGINAL):
-        return crossing
+        whole = scalar_values(parameters.heads) is not None
+        return crossing if whole else replace(crossing, reason=f"{crossing.reason}{_WITHIN}")
     exact = inner.dim <= LARGEST_DIM
     lower = _bound_from_below(inner, factor) if exact else _no_attention(inner)
     if lower == math.inf:
@@ -125,16 +133,17 @@ def blow_up(
     if seen.time == math.inf:
         known = _theorem(inner, factor, math.inf)
         reason = f"integration in double precision saw no blow-up up to t = {seen.reached:.6g}"
-        return known or BlowUp(
-            BlowUpStatus.UNDECIDED, lower, math.inf, math.inf, proved=False, reason=reason
-        )
+        found = BlowUp(BlowUpStatus.UNDECIDED, lower, math.inf, math.inf, False, reason)
+        return known or (_certified(inner, factor, found, progress) if precise else found)
     if not precise or not exact:
         reason = f"integration in balls is limited to dimension {LARGEST_DIM}"
         if exact:
             reason = "a proof was not asked for"
         return BlowUp(BlowUpStatus.BLOWS_UP, lower, math.inf, seen.time, False, reason)
     found = _bracket(inner, factor, seen, lower, progress)
-    return found if found.proved else _theorem(inner, factor, seen.time) or found
+    if found.proved:
+        return found
+    return _theorem(inner, factor, seen.time) or _certified(inner, factor, found, progress)
 
 
 def _bracket(
@@ -200,6 +209,30 @@ def _theorem(parameters: Parameters, factor: Array, seen: float) -> BlowUp | Non
             time = min(max(seen, said.lower), said.upper)
             return BlowUp(BlowUpStatus.BLOWS_UP, said.lower, said.upper, time, True, said.text)
     return None
+
+
+def _certified(parameters: Parameters, factor: Array, seen: BlowUp, progress: Progress) -> BlowUp:
+    """What all theorems together prove of the start, or else what was seen."""
+
+    def tell(part: float, text: str) -> None:
+        progress(0.5 + 0.5 * part, text)
+
+    problem = CertificationProblem(
+        (parameters,), Gaussian.trusted(np.zeros(parameters.dim), factor)
+    )
+    claims: list[Claim] = []
+    with remembered():
+        climb(problem, claims, tell, [rung for rung in RUNGS if rung is not ENCLOSURE])
+    found = conclude(problem, claims)
+    lower = max(seen.lower, found.lower)
+    if found.lower == math.inf:
+        return BlowUp(BlowUpStatus.NEVER, lower, lower, lower, True, found.statement)
+    if not (found.proved and found.verdict is Verdict.BLOWS_UP):
+        return replace(seen, lower=lower)
+    estimate = min(max(seen.estimate, lower), found.upper)
+    if math.isinf(seen.estimate) and math.isfinite(found.upper):
+        estimate = 0.5 * lower + 0.5 * found.upper
+    return BlowUp(BlowUpStatus.BLOWS_UP, lower, found.upper, estimate, True, found.statement)
 
 
 def _bound_from_below(parameters: Parameters, factor: Array) -> float:

@@ -22,7 +22,7 @@ from ...results.equilibria import Complex, Equilibrium
 from .newton import factor_newton, refine
 from .quadratic import Quadratic
 
-__all__ = ["classify", "frame", "semidefinite_factor"]
+__all__ = ["classify", "exponents", "frame", "semidefinite_factor"]
 
 #: Real parts below this fraction of the largest eigenvalue count as zero.
 MARGINAL = 1e-9
@@ -73,9 +73,8 @@ def _exact_rank(field: Quadratic, S: Array, L: Array) -> Array | None:
         return L
     # Of deficient rank: the factor is exact where the matrix has the noise of its zero part.
     made = factor_newton(field, L[None], 8)
-    if len(made) and np.linalg.norm(made[0] @ made[0].T - S) <= 10 * COARSEST * np.linalg.norm(
-        S, 2
-    ):
+    near = 10 * COARSEST * float(np.linalg.norm(S, 2))
+    if len(made) and np.linalg.norm(made[0] @ made[0].T - S) <= near:
         singular = np.linalg.svd(made[0], compute_uv=False)
         if singular[-1] > INDEPENDENT * singular[0]:
             return np.asarray(made[0])
@@ -93,6 +92,22 @@ def frame(L: Array) -> Array:
     return np.column_stack([L, size * basis[:, r:]])
 
 
+def exponents(field: Quadratic, R: Array, rank: int) -> tuple[Complex, Complex]:
+    """Tangent and transversal exponents at an equilibrium L Lᵀ of a rank, from a frame R = [L, N].
+
+    With noise all eigenvalues are tangent.
+    """
+    there, d = field.changed(R), len(R)
+    base = np.diag(np.where(np.arange(d) < rank, 1.0, 0.0))
+    rows, columns = np.triu_indices(d)
+    along = np.minimum(rows, columns) < rank
+    if field.noisy:
+        along = np.full(rows.size, True)
+    matrix = there.linearisation(base)
+    tangent = _sorted(np.linalg.eigvals(matrix[np.ix_(along, along)]))
+    return tangent, _sorted(np.linalg.eigvals(there.generator(base)[rank:, rank:]))
+
+
 def classify(p: Parameters, L: Array) -> Equilibrium:
     """Describe the equilibrium L Lᵀ of parameters, L (d, r) of full column rank."""
     field, d, r = Quadratic.of(p), *L.shape
@@ -101,13 +116,7 @@ def classify(p: Parameters, L: Array) -> Equilibrium:
     there = field.changed(R)
     base = np.diag(np.where(np.arange(d) < r, 1.0, 0.0))
     M = there.generator(base)
-    rows, columns = np.triu_indices(d)
-    along = np.minimum(rows, columns) < r
-    if field.noisy:
-        along = np.full(rows.size, True)
-    matrix = there.linearisation(base)
-    tangent = _sorted(np.linalg.eigvals(matrix[np.ix_(along, along)]))
-    transversal = _sorted(np.linalg.eigvals(M[r:, r:]))
+    tangent, transversal = exponents(field, R, r)
     sums = np.array([], dtype=np.complex128) if field.noisy else _pair_sums(transversal)
     spectrum = _sorted(np.concatenate([tangent, sums]))
     zero = max(MARGINAL * float(np.max(np.abs(spectrum), initial=0.0)), _rounding(field, R, r))
