@@ -210,3 +210,10 @@ def test_what_is_open_of_the_start_is_said():
     assert answer.verdict is Verdict.BLOW_UP_DATA_EXIST
     assert "of the start that is given goes is not decided" in answer.statement
     assert "had not settled" in answer.statement
+
+
+def test_what_vanishes_while_its_directions_turn_tends_to_zero():
+    p = gt.Parameters(A=[[-0.1, 8.0], [-0.02, -0.1]], V=I2, B=[[0.0, 0.1], [0.0, 0.0]])
+    one = integrate(p, gt.Gaussian([0.0, 0.0], 0.01 * I2), from_start=True)
+    assert one.outcome == "limit"
+    assert one.traces[-1] < 1e-12

@@ -142,7 +142,8 @@ def _at_rest(p: Parameters, law: Gaussian, largest: float) -> bool:
     directions, sizes = graded(law.factor)
     rates = np.einsum("ij,ik,kj->j", directions, M, directions)
     if size <= VANISHED * largest:
-        return bool(np.all(rates <= 0))
+        decays = np.linalg.eigvals(M).real  # where directions turn, some may grow for a while
+        return bool(np.all(rates <= 0) or np.all(decays < -MARGINAL * np.max(np.abs(decays))))
     small = sizes <= SMALL * sizes[0]
     return bool(np.all(rates[small] <= SETTLED * pace)) and (
         float(np.linalg.norm(change)) <= SETTLED * pace * size
