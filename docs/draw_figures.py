@@ -38,6 +38,8 @@ WANTED = {
         "states": "filter-by-attention-states.png",
         "errors": "filter-by-attention-errors.png",
     },
+    "compare-marginal": {"flow": "compare-marginal-flow.png"},
+    "compare-anti-stable": {"flow": "compare-anti-stable-flow.png"},
     "design-low-rank": {"path": "design-low-rank-path.png"},
     "reach-rank-mismatch": {"laws": "reach-rank-mismatch-laws.png"},
 }
