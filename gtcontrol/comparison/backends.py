@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 import numpy as np
+import scipy
 from scipy.linalg import solve_continuous_are
 
 from .._check import Array
@@ -79,11 +80,14 @@ def _asked(name: str, call: Callable[[], Any], d: int) -> Answer:
 
 
 def versions() -> str:
-    """Versions of the libraries, as installed."""
-    made = []
-    for name in ("control", "scipy", "slycot"):
-        try:
-            made.append(f"{name} {metadata.version(name)}")
-        except metadata.PackageNotFoundError:
-            made.append(f"{name} not installed")
-    return ", ".join(made)
+    """Versions of the libraries."""
+    with quiet():
+        import control
+        from control.exception import slycot_check
+
+        installed = bool(slycot_check())
+    slycot = getattr(sys.modules.get("slycot"), "__version__", "installed")
+    return (
+        f"control {control.__version__}, scipy {scipy.__version__}, "
+        f"slycot {slycot if installed else 'not installed'}"
+    )

@@ -61,7 +61,8 @@ def _flow(result: Comparison) -> Figure:
     times = result.times
     drawn = min(result.eigenvalues.shape[1], CURVES)
     for i in range(drawn):
-        values = np.clip(result.eigenvalues[:, i], floor, top)
+        values = result.eigenvalues[:, i]
+        values = np.where(values > floor, np.minimum(values, top), np.nan)
         label = "flow of S" if i == 0 else None
         ax.plot(times, values, color=BLUE, lw=2.0, label=label, zorder=3)
     if log:
@@ -78,7 +79,7 @@ def _flow(result: Comparison) -> Figure:
     clock = "time t (log scale)" if log else "time t"
     decorate(ax, clock, "eigenvalues of the covariance (log scale)")
     if _has_zeros(result, rows):
-        ax.axhline(floor, color=GREY, lw=0.8, ls=":", label="0, or below")
+        ax.axhline(floor, color=GREY, lw=1.0, ls=":", label="0 (no variance)")
     legend_right(ax)
     legend = ax.get_legend()
     if legend is not None:
@@ -97,7 +98,7 @@ def _marks(ax: Axes, rows: list[Row], floor: float, top: float) -> None:
             ls="",
             marker=mark,
             ms=6,
-            mfc="none" if row.finding == "wrong" else colour,
+            mfc=colour if row.finding == "right" else "none",
             mec=colour,
             mew=1.4,
             clip_on=False,
@@ -137,7 +138,7 @@ def _range(result: Comparison, rows: list[Row]) -> tuple[float, float]:
         top = min(top, max(1e4 * float(np.median(early[:, 0])), 1e-290))
     sizeable = values[values > 1e-13 * top]
     low = float(sizeable.min()) if sizeable.size else top
-    return max(0.3 * low, top * 10.0**-DECADES), top
+    return max(0.1 * low, top * 10.0**-DECADES), top
 
 
 def _has_zeros(result: Comparison, rows: list[Row]) -> bool:
@@ -152,13 +153,12 @@ def _spectrum(result: Comparison) -> Figure:
     fig = figure(8.0, 4.6)
     rows = [row for row in result.table if row.X is not None and row.name in STYLES]
     answers = [np.zeros_like(p.A) if row.X is None else row.X for row in rows]
-    stable = [row.name for row in rows if row.abscissa < 0]
-    finding = "Closed loops of the answers"
-    if rows and len(stable) == len(rows):
-        finding = "All closed loops are stable"
-    elif rows:
-        left = [row.name for row in rows if row.name not in stable]
-        finding = f"Not stabilising: {', '.join(left)}"
+    unstable = [row.name for row in rows if not row.abscissa < 0]
+    finding = "All closed loops are stable" if rows else "No root was returned; A alone"
+    if len(unstable) == len(rows) and rows:
+        finding = "No closed loop is stable: none of the answers is a stabilising root"
+    elif unstable:
+        finding = f"The closed loop is not stable at the answer of {', '.join(unstable)}"
     title(fig, finding)
     ax = fig.add_subplot()
     own = np.linalg.eigvals(p.A)

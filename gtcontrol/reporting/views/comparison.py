@@ -215,7 +215,8 @@ def _captions(result: Comparison) -> dict[str, str]:
     return {
         "flow": (
             "Eigenvalues of the covariance along the flow (lines), and those of what each solver "
-            "returned (marks on the right). A solver without marks gave no answer."
+            "returned (marks on the right; full ones are right for this question). A solver "
+            "without marks gave no answer."
         ),
         "spectrum": (
             "Eigenvalues of the closed loop A - X Cᵀ R⁻¹ C for each answer X. A root is "
