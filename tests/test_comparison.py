@@ -292,6 +292,21 @@ def test_what_full_rank_starts_do_is_said_beside():
     assert ours.root.startswith("another solution")
 
 
+def test_a_start_without_a_part_in_the_fastest_mode():
+    """In coordinates in which rounding gives it one, the flow leaves: the limit is told still."""
+    A, start = np.diag([3.0, 1.0]), np.array([[0.0], [1.0]])
+    turn = np.array([[0.8, -0.6], [0.6, 0.8]])
+    for T in (np.eye(2), turn):
+        seen = gt.compare(T @ A @ T.T, I2, start=of(T @ start))
+        assert seen.verdict is Verdict.CONVERGES
+        np.testing.assert_allclose(seen.limit.covariance, T @ np.diag([0.0, 2.0]) @ T.T, atol=1e-13)
+        assert "arbitrarily small changes of the start" in seen.reason
+    small = gt.compare(A, I2, start=of([[1e-7], [1.0]]))
+    np.testing.assert_allclose(small.limit.covariance, np.diag([6.0, 0.0]), atol=1e-13)
+    assert small.row("gtcontrol (flow)").digits > 5
+    assert "arbitrarily small" not in small.reason
+
+
 def test_a_pair_that_the_rank_splits_turns():
     seen = gt.compare(E5, np.diag([1.0, R2]), start=of([[1.0], [0.0]]))
     assert seen.verdict is Verdict.PERIODIC

@@ -97,7 +97,7 @@ def _horizon(equation: Equation, limit: Limit) -> float:
     if limit.verdict is KalmanVerdict.UNBOUNDED and limit.rate > 0:
         return GROWTHS / limit.rate
     if limit.verdict is KalmanVerdict.CONVERGES and 0 < limit.rate < math.inf:
-        return min(RATES / limit.rate, MOST / size)
+        return min(RATES / limit.rate + limit.delay, MOST / size)
     return (MOST if limit.verdict is KalmanVerdict.MARGINAL else 20.0) / size
 
 

@@ -59,7 +59,13 @@ def of_limit(problem: ComparisonProblem, equation: Equation, limit: Limit, full:
     lost = ""
     if problem.start is not None and problem.noise is None and rank < problem.start.rank:
         lost = f" It loses rank: {problem.start.rank} at the start, {rank} in the limit."
-    return f"{who} converges {towards} {pace}.{lost}{_besides(limit, full)}"
+    away = ""
+    if limit.partial:
+        away = (
+            " It has no part in faster unstable modes: arbitrarily small changes of the start, and "
+            "rounding, lead elsewhere."
+        )
+    return f"{who} converges {towards} {pace}.{lost}{away}{_besides(limit, full)}"
 
 
 def _tiny(S: Array) -> float:

@@ -50,9 +50,9 @@ def table(
 
 def contradicted(limit: Limit, course: Course) -> bool:
     """Whether the flow had time to reach the limit, and did not."""
-    if limit.verdict is not KalmanVerdict.CONVERGES or limit.covariance is None:
+    if limit.verdict is not KalmanVerdict.CONVERGES or limit.covariance is None or limit.partial:
         return False
-    settled = limit.rate * float(course.times[-1])
+    settled = limit.rate * (float(course.times[-1]) - limit.delay)
     first = float(np.max(course.eigenvalues[0]))
     size = max(float(np.linalg.norm(limit.covariance)), 1e-300)
     expected = min(CONFIRMED, 0.4 * settled / math.log(10) - math.log10(max(first / size, 1.0)) - 1)
@@ -146,6 +146,9 @@ def _flow(equation: Equation, limit: Limit, course: Course) -> Row:
     if row.digits >= CONFIRMED:
         return replace(row, finding="right", why=f"integrated to t = {time:.3g}")
     row = replace(row, root="")
+    if limit.partial:
+        why = f"at t = {time:.3g}; rounding leads away, as small changes of the start do"
+        return replace(row, finding="on its way", why=why)
     pace = "like a power of t" if limit.rate == 0 else f"like exp(-{limit.rate:.3g} t)"
     return replace(row, finding="on its way", why=f"at t = {time:.3g}, approaching {pace}")
 

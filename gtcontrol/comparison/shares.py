@@ -21,7 +21,9 @@ SHARE = 1e-9
 class Group:
     """Modes `first` to `last` (excluded) of equal real part; `taken` of them lead in the start.
 
-    `side` is 1 for unstable modes, 0 for those on the imaginary axis, and -1 for stable ones.
+    `share` is the least part that a vector which leads in these or faster modes has in them; the
+    smaller it is, the later it shows.  `side` is 1 for unstable modes, 0 for those on the
+    imaginary axis, and -1 for stable ones.
     """
 
     first: int
@@ -29,6 +31,7 @@ class Group:
     side: int
     pace: float
     taken: int
+    share: float = 1.0
 
     @property
     def size(self) -> int:
@@ -55,16 +58,18 @@ def shares(M: Array, spectrum: Spectrum, factor: Array | None) -> tuple[Group, .
     found, before = [], 0
     for first, last in pairwise(cuts):
         # Vectors that lead in the first `last` modes: left vectors of these see them.
+        share = 1.0
         if factor is None or last == k:
             leading = min(last, start.shape[1])
         else:
             left = invariant_basis(M.T, spectrum, last)[0]
             sigma = np.linalg.svd(left.T @ start, compute_uv=False)
             leading = int(np.sum(sigma > SHARE))
+            share = float(np.min(sigma[:leading], initial=1.0))
         edge = spectrum.unstable
         side = 1 if last <= edge else 0 if last <= edge + spectrum.axis else -1
         pace = 0.0 if side == 0 else float(np.mean(spectrum.values[first:last].real))
-        found.append(Group(first, last, side, pace, leading - before))
+        found.append(Group(first, last, side, pace, leading - before, share))
         before = leading
     return tuple(found)
 

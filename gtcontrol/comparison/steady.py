@@ -19,6 +19,7 @@ of the Riccati differential equation", IEEE Trans. Autom. Control 1981.)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -61,7 +62,10 @@ class Limit:
     base : (d, d) array or None
         Steady state without what modes on the imaginary axis add.
     partial : bool
-        Whether unstable modes that the start could reach take no part.
+        Whether faster modes than those that take part have none, so that an arbitrarily small
+        change of the start leads elsewhere.
+    delay : float
+        Time after which a start shows that has only a small part in a mode.
     """
 
     verdict: KalmanVerdict
@@ -73,6 +77,7 @@ class Limit:
     cause: str = ""
     base: Array | None = None
     partial: bool = False
+    delay: float = 0.0
 
 
 def long_run(equation: Equation, factor: Array | None) -> Limit:
@@ -162,15 +167,29 @@ class _Excess:
             return _unbounded(mode, "")
         on_axis = next((g for g in found if g.side == 0 and g.taken), None)
         base, error = self._steady(U, on_axis is not None)
-        partial = len(parts) > 0 and U.shape[1] < spectrum.unstable
+        partial = self._misses(active, self.equation.dim if L is None else L.shape[1])
         if on_axis is not None:
-            return self._on_axis(base, error, W @ band(M, spectrum, on_axis), partial)
+            missing = U.shape[1] < spectrum.unstable
+            made = self._on_axis(base, error, W @ band(M, spectrum, on_axis), missing=missing)
+            return replace(made, partial=partial)
         rate = min(rate_of(found), self.settling)
+        share = min((g.share for g in active), default=1.0)
         chained = any(g.taken < g.size and not _scalar(M, spectrum, g) for g in active)
         verdict = KalmanVerdict.MARGINAL if chained else KalmanVerdict.CONVERGES
-        return Limit(
-            verdict, base, error, 0.0 if chained else rate, cause=cause, base=base, partial=partial
-        )
+        delay = -2 * np.log(share) / rate if 0 < rate < np.inf else 0.0
+        made = Limit(verdict, base, error, 0.0 if chained else rate, cause=cause, base=base)
+        return replace(made, partial=partial, delay=float(delay))
+
+    def _misses(self, active: list[Group], rank: int) -> bool:
+        """Whether a start of this rank could take part in faster modes than those it does."""
+        fastest = self.whole.values.real[: min(rank, self.whole.unstable)]
+        growth = sum(g.taken * g.pace for g in active)
+        return bool(growth < float(fastest.sum()) - 1e-7 * self.whole.size * len(fastest))
+
+    @cached_property
+    def whole(self) -> Spectrum:
+        """Spectrum of M in all coordinates."""
+        return groups(self.M)
 
     def _joined(self, parts: list[Array], active: list[Group], M: Array) -> Array:
         """Orthonormal basis of what takes part."""
@@ -181,7 +200,7 @@ class _Excess:
 
     def _steady(self, U: Array, on_axis: bool) -> tuple[Array, float]:
         """S₋ + U Y⁻¹ Uᵀ, and an estimate of its relative error."""
-        whole = groups(self.M)
+        whole = self.whole
         if U.shape[1] == whole.unstable and not whole.axis and not on_axis:
             return stabilising_root(self.equation)
         V = self.reached @ U
@@ -224,11 +243,11 @@ class _Excess:
         period = float(np.pi / abs(pair[0].imag)) if group.size == 2 else np.nan
         return Limit(KalmanVerdict.PERIODIC, period=period, cause="split")
 
-    def _on_axis(self, base: Array, error: float, basis: Array, partial: bool) -> Limit:
+    def _on_axis(self, base: Array, error: float, basis: Array, *, missing: bool) -> Limit:
         """Modes on the imaginary axis, which span `basis` (d, m), take part."""
         unseen = tuple(h for mode in self.unseen if (h := mode.within(basis)) is not None)
         if not unseen:
-            return Limit(KalmanVerdict.MARGINAL, base, error, base=base, partial=partial)
+            return Limit(KalmanVerdict.MARGINAL, base, error, base=base)
         mode = driven_mode(self.reached.T @ self.M @ self.reached, self._inside(unseen))
         if mode is not None:
             whole = next(h for h in unseen if h.value == mode.value)
@@ -241,9 +260,8 @@ class _Excess:
             base=base,
             period=float(np.pi / abs(mode.value.imag)) if turns else np.nan,
             cause="turning" if turns else "",
-            partial=partial,
         )
-        if self.factor is None or partial:
+        if self.factor is None or missing:
             return open_end
         kept = sum(h.space.shape[1] * (2 if abs(h.value.imag) > 0 else 1) for h in unseen)
         W = self.reached
