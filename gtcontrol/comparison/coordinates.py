@@ -67,6 +67,7 @@ class CovarianceCoordinates:
         d = self.dim
         basis = symmetric_basis(d)
         return Variation(
+            self.size,
             mean=np.concatenate([np.eye(d), np.zeros((len(basis), d))]),
             matrix=np.concatenate([np.zeros((d, d, d)), basis]),
         )
@@ -132,12 +133,13 @@ class FactorCoordinates:
         """Each state as a direction."""
         d, r = self.dim, self.rank
         unit = np.eye(self.size)
-        return Variation(mean=unit[:, :d], matrix=unit[:, d:].reshape(-1, d, r))
+        return Variation(self.size, mean=unit[:, :d], matrix=unit[:, d:].reshape(self.size, d, r))
 
     def derivative(self, p: Parameters, state: Array, change: Variation) -> Array:
         """Change of the rate for each direction, one column each."""
+        d, r = self.dim, self.rank
         dm, dL = factor_derivative(p, *self.split(state), change)
-        return np.concatenate([dm, dL.reshape(len(dL), -1)], axis=1).T
+        return np.concatenate([dm, dL.reshape(len(dL), d * r)], axis=1).T
 
     def moments_derivative(self, state: Array) -> Array:
         """Derivative of the outputs in the state."""

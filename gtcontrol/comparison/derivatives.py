@@ -33,6 +33,8 @@ class Variation:
 
     Attributes
     ----------
+    count : int
+        Number k of directions.
     mean : (k, d) array or 0
     matrix : (k, d, d) or (k, d, r) array or 0
         Of the covariance, or of the factor.
@@ -41,6 +43,7 @@ class Variation:
     b : (k, d) array or 0
     """
 
+    count: int
     mean: Array | float = ZERO
     matrix: Array | float = ZERO
     A: Array | float = ZERO
@@ -71,7 +74,7 @@ def control_basis(p: Parameters, controls: str) -> Variation:
         stack[first : first + count] = np.eye(count)
         made[letter] = stack.reshape(total, *shape)
         first += count
-    return Variation(**made)
+    return Variation(total, **made)
 
 
 def symmetric_basis(dim: int) -> Array:
@@ -117,7 +120,11 @@ def covariance_derivative(
         inner = dm + _act(dS, tilt) + _act(S, _act(B, dm) + _act(dB, mean))
         mean_change = mean_change + _act(V, inner) + _act(dV, mean + S @ tilt)
     half = _times(generator_change, S) + _times(generator, dS)
-    return np.asarray(mean_change), np.asarray(half + _transposed(half))
+    k = change.count
+    return (
+        np.broadcast_to(mean_change, (k, *mean.shape)),
+        np.broadcast_to(half + _transposed(half), (k, *S.shape)),
+    )
 
 
 def factor_derivative(
@@ -149,7 +156,11 @@ def factor_derivative(
         dscore = dscore + _times(_times(L.T, dB), L)
         factor_change = factor_change + _times(V, _times(dL, score) + _times(L, dscore))
         factor_change = factor_change + _times(dV, L @ score)
-    return np.asarray(mean_change), np.asarray(factor_change)
+    k = change.count
+    return (
+        np.broadcast_to(mean_change, (k, *mean.shape)),
+        np.broadcast_to(factor_change, (k, *L.shape)),
+    )
 
 
 def _times(x: Array | float, y: Array | float) -> Array | float:

@@ -7,10 +7,10 @@ weights are orthogonal to them.  P(t) therefore vanishes there, and nothing is d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -20,13 +20,17 @@ from ..errors import OutOfScale
 from ..parameters import Parameters
 from ..progress import Progress
 from ..results.feedback import corrections
+from ..schedule import Law
 from .derivatives import Variation, factor_derivative
 from .nominal import Nominal
 
 __all__ = ["Regulator", "Weights", "default_weights", "regulate"]
 
-#: Relative accuracy of the Riccati and of the Lyapunov equation.
-ACCURACY = 1e-9
+#: Relative accuracy of the Riccati equation, and the absolute one relative to its largest entry.
+ACCURACY, ROUNDING = 1e-9, 1e-12
+
+#: It is solved on so many parts of the horizon, at least.
+SEGMENTS = 8
 
 #: Steps of the mesh of the closed loop for each step of the Riccati solver, and at least in all.
 PARTS, LEAST = 2, 60
@@ -71,6 +75,11 @@ class Regulator:
     authority: Array
     directions: Array
 
+    @property
+    def steps(self) -> Array:
+        """Nodes of the coarsest mesh."""
+        return self.mesh(0)[0][::2]
+
     def mesh(self, refinement: int) -> tuple[Array, Array]:
         """Nodes and the middles between them, (2 N + 1,), and P there, (2 N + 1, n, n).
 
@@ -82,7 +91,7 @@ class Regulator:
         values: list[Array] = []
         for solution in self.solutions:
             mesh = _divided(solution.ts[::-1], self.longest, PARTS * 2**refinement)
-            found = solution(mesh).T.reshape(-1, n, n)
+            found = solution(mesh).T.reshape(mesh.size, n, n)
             times.append(mesh[bool(times) :])
             values.append(0.5 * (found + np.swapaxes(found, 1, 2))[bool(values) :])
         return np.concatenate(times), np.concatenate(values)
@@ -112,45 +121,67 @@ def default_weights(nominal: Nominal, controls: str) -> Weights:
 
 
 def regulate(nominal: Nominal, weights: Weights, progress: Progress) -> Regulator:
-    """Solve the Riccati equation backwards and the Lyapunov equation forwards."""
+    """Solve the Riccati equation backwards, and add up the controllability Gramian.
+
+    Raises
+    ------
+    OutOfScale
+        If the linearised flow leaves the range of double precision.
+    """
     linear = _Linearisation(nominal, weights)
-    n = linear.size
-    edges = [(piece.start, piece.end) for piece in nominal.pieces]
-    laws = [piece.law for piece in nominal.pieces]
-
-    P = weights.terminal * linear.horizontal(nominal.horizon)
+    n, T = linear.size, nominal.horizon
+    P = weights.terminal * linear.horizontal(nominal.at(T)[1])
     solutions = []
-    for (start, end), law in zip(reversed(edges), reversed(laws), strict=True):
-        progress(0.1 * (1 - end / nominal.horizon), "Riccati equation")
+    for start, end, law in reversed(list(_segments(nominal))):
+        progress(0.15 * (1 - end / T), "Riccati equation")
 
-        def backward(t: float, y: Array, law: Callable[[float], Parameters] = law) -> Array:
-            F, G = linear.matrices(law, t)
+        def backward(t: float, y: Array, law: Law = law) -> Array:
+            m, L = nominal.at(t)
+            F, G = linear.matrices(law(t), m, L)
             X = y.reshape(n, n)
             half = X @ F
-            rate = X @ G @ X - half - half.T - weights.state * linear.horizontal(t)
+            rate = X @ G @ X - half - half.T
+            if weights.state:
+                rate = rate - weights.state * linear.horizontal(L)
             return rate.ravel()
 
-        solved = _solve(backward, (end, start), P, 1e-13 * weights.terminal)
+        solved = _solve(backward, (end, start), P)
         P = solved.y[:, -1].reshape(n, n)
         P = 0.5 * (P + P.T)
         solutions.append(solved.sol)
-    authority, directions = _authority(nominal, linear, edges, laws, progress)
-    return Regulator(tuple(solutions[::-1]), nominal.horizon / LEAST, authority, directions)
+    made = Regulator(tuple(solutions[::-1]), T / LEAST, np.zeros(0), np.zeros((0, n)))
+    authority, directions = _authority(nominal, linear, made.steps, progress)
+    return replace(made, authority=authority, directions=directions)
 
 
-def _solve(
-    rate: Callable[[float, Array], Array], span: tuple[float, float], start: Array, atol: float
-) -> Any:
-    """Solve a matrix equation with dense output; refuse when that does not succeed."""
-    solved = solve_ivp(
-        rate, span, start.ravel(), method="DOP853", rtol=ACCURACY, atol=atol, dense_output=True
-    )
-    if solved.status != 0 or not np.all(np.isfinite(solved.y[:, -1])):
-        raise OutOfScale(
-            f"the linearisation along the plan could not be integrated beyond t = "
-            f"{solved.t[-1]:.6g}; rescale the tokens, or lower `terminal_weight`."
+def _segments(nominal: Nominal) -> Iterator[tuple[float, float, Law]]:
+    """Parts of the pieces, so short that a solution does not grow much within one of them."""
+    for piece in nominal.pieces:
+        count = int(np.ceil((piece.end - piece.start) / nominal.horizon * SEGMENTS))
+        for start, end in pairwise(np.linspace(piece.start, piece.end, count + 1)):
+            yield float(start), float(end), piece.law
+
+
+def _solve(rate: Callable[[float, Array], Array], span: tuple[float, float], start: Array) -> Any:
+    """Solve a matrix equation with dense output; refuse when that does not succeed.
+
+    Entries that are zero but for rounding, relative to the whole, must not dictate the step.
+    """
+    atol = ROUNDING * float(np.max(np.abs(start)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        solved = solve_ivp(
+            rate, span, start.ravel(), method="DOP853", rtol=ACCURACY, atol=atol, dense_output=True
         )
+    if solved.status != 0 or not np.all(np.isfinite(solved.y[:, -1])):
+        _refuse(float(solved.t[-1]))
     return solved
+
+
+def _refuse(t: float) -> NoReturn:
+    raise OutOfScale(
+        f"the linearisation along the plan leaves double precision at t = {t:.6g}; shorten the "
+        "plan, rescale the tokens, or lower `terminal_weight`."
+    )
 
 
 def _divided(steps: Array, longest: float, parts: int) -> Array:
@@ -166,31 +197,30 @@ class _Linearisation:
     """Matrices of the linearised flow along the plan."""
 
     def __init__(self, nominal: Nominal, weights: Weights) -> None:
-        self.nominal, self.weights = nominal, weights
+        self.weights = weights
         self.dim, self.rank = nominal.dim, nominal.rank
         self.size = self.dim * (1 + self.rank)
         unit = np.eye(self.size)
         self._basis = Variation(
-            mean=unit[:, : self.dim], matrix=unit[:, self.dim :].reshape(-1, self.dim, self.rank)
+            self.size,
+            mean=unit[:, : self.dim],
+            matrix=unit[:, self.dim :].reshape(self.size, self.dim, self.rank),
         )
         self._unit = unit
 
-    def matrices(self, law: Callable[[float], Parameters], t: float) -> tuple[Array, Array]:
+    def matrices(self, p: Parameters, m: Array, L: Array) -> tuple[Array, Array]:
         """F and G = B R⁻¹ Bᵀ of x' = F x + B u, shape (n, n) each."""
-        p = law(t)
-        m, L = self.nominal.at(t)
         F = self._columns(factor_derivative(p, m, L, self._basis))
         # B applied to R⁻¹ Bᵀ, which is what the regulator adds for each unit costate.
         added = corrections(p, m, L, self.weights.control, self._unit)
-        G = -self._columns(factor_derivative(p, m, L, Variation(**added)))
+        G = -self._columns(factor_derivative(p, m, L, Variation(self.size, **added)))
         return F, 0.5 * (G + G.T)
 
-    def horizontal(self, t: float) -> Array:
+    def horizontal(self, L: Array) -> Array:
         """Orthogonal projector onto the changes that do not merely turn the factor."""
         projector = np.eye(self.size)
         if self.rank < 2:
             return projector
-        _, L = self.nominal.at(t)
         turns = []
         for i in range(self.rank):
             for j in range(i):
@@ -203,36 +233,42 @@ class _Linearisation:
 
     def _columns(self, parts: tuple[Array, Array]) -> Array:
         mean, factor = parts
-        return np.concatenate([mean, factor.reshape(self.size, -1)], axis=1).T
+        return np.concatenate([mean, factor.reshape(self.size, self.dim * self.rank)], axis=1).T
 
 
 def _authority(
-    nominal: Nominal,
-    linear: _Linearisation,
-    edges: list[tuple[float, float]],
-    laws: list[Callable[[float], Parameters]],
-    progress: Progress,
+    nominal: Nominal, linear: _Linearisation, steps: Array, progress: Progress
 ) -> tuple[Array, Array]:
-    """Roots of the eigenvalues of the controllability Gramian over the horizon."""
+    """Roots of the eigenvalues of the controllability Gramian over the horizon.
+
+    W' = F W + W Fᵀ + G, by classical Runge-Kutta on the steps of the Riccati solver.
+    """
     n, T = linear.size, nominal.horizon
     W = np.zeros((n, n))
-    for (start, end), law in zip(edges, laws, strict=True):
-        progress(0.1 + 0.1 * start / T, "authority of the controls")
+    pieces = list(nominal.pieces)
+    ends = np.array([piece.end for piece in pieces])
+    for i, (start, end) in enumerate(pairwise(steps)):
+        if i % 16 == 0:
+            progress(0.15 + 0.05 * start / T, "authority of the controls")
+        h, middle = end - start, 0.5 * (start + end)
+        piece = pieces[min(int(np.searchsorted(ends, middle)), len(pieces) - 1)]
+        first, half, last = (
+            linear.matrices(piece.law(t), *nominal.at(t)) for t in map(float, (start, middle, end))
+        )
+        k1 = _gramian_rate(first, W)
+        k2 = _gramian_rate(half, W + h / 2 * k1)
+        k3 = _gramian_rate(half, W + h / 2 * k2)
+        W = W + h / 6 * (k1 + 2 * k2 + 2 * k3 + _gramian_rate(last, W + h * k3))
+        if not np.all(np.isfinite(W)):
+            _refuse(float(end))
+    shares, basis = np.linalg.eigh(linear.horizontal(nominal.at(T)[1]))
+    basis = basis[:, shares > 0.5]  # a projector: its eigenvalues are 0 and 1
+    values, vectors = np.linalg.eigh(basis.T @ W @ basis)
+    authority = np.sqrt(np.maximum(values[::-1], 0)) / nominal.length
+    return authority, (basis @ vectors[:, ::-1]).T
 
-        def forward(t: float, y: Array, law: Callable[[float], Parameters] = law) -> Array:
-            F, G = linear.matrices(law, t)
-            half = F @ y.reshape(n, n)
-            return np.asarray((half + half.T + G).ravel())
 
-        solved = _solve(forward, (start, end), W, 1e-13 * nominal.length**2)
-        W = solved.y[:, -1].reshape(n, n)
-    across = linear.horizontal(T)
-    count = round(float(np.trace(across)))
-    values, vectors = np.linalg.eigh(across @ W @ across + _push(across, W))
-    keep = slice(None, n - count - 1 if n > count else None, -1)
-    return np.sqrt(np.maximum(values[keep], 0)) / nominal.length, vectors[:, keep].T
-
-
-def _push(across: Array, W: Array) -> Array:
-    """Makes turns of the factor eigenvectors below all others, so that they can be left out."""
-    return -(1.0 + float(np.trace(W))) * (np.eye(len(W)) - across)
+def _gramian_rate(matrices: tuple[Array, Array], W: Array) -> Array:
+    F, G = matrices
+    half = F @ W
+    return np.asarray(half + half.T + G)

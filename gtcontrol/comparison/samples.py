@@ -77,8 +77,10 @@ class Perturbations:
         eps = np.asarray(sizes)[:, None, None]
         means = self.mean + eps * self.shifts
         factors = self.factor + eps[..., None] * self.turns
+        count = means.shape[0] * means.shape[1]
         return Stack(
-            means.reshape(-1, *self.shifts.shape[1:]), factors.reshape(-1, *self.turns.shape[1:])
+            means.reshape(count, *self.shifts.shape[1:]),
+            factors.reshape(count, *self.turns.shape[1:]),
         )
 
     def run(self, loop: ClosedLoop, sizes: Array, progress: Progress) -> Run:

@@ -42,7 +42,9 @@ def deviation(mean: Array, factor: Array, nominal_mean: Array, nominal_factor: A
 
 def joined(mean: Array, factor: Array) -> Array:
     """One vector (..., d + d r) from a mean (..., d) and a factor (..., d, r)."""
-    return np.concatenate([mean, factor.reshape(*factor.shape[:-2], -1)], axis=-1)
+    return np.concatenate(
+        [mean, factor.reshape(*factor.shape[:-2], factor.shape[-2] * factor.shape[-1])], axis=-1
+    )
 
 
 def split_state(x: Array, dim: int) -> tuple[Array, Array]:
