@@ -41,6 +41,10 @@ WANTED = {
     "compare-marginal": {"flow": "compare-marginal-flow.png"},
     "compare-anti-stable": {"flow": "compare-anti-stable-flow.png"},
     "design-low-rank": {"path": "design-low-rank-path.png"},
+    "track-planar": {
+        "distances": "track-planar-distances.png",
+        "gains": "track-planar-gains.png",
+    },
     "reach-rank-mismatch": {"laws": "reach-rank-mismatch-laws.png"},
 }
 

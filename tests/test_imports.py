@@ -33,7 +33,7 @@ def test_importing_the_command_line_loads_no_solver_and_no_pictures():
     )
 
 
-@pytest.mark.parametrize("kind", ["steer", "simulate", "reach", "design"])
+@pytest.mark.parametrize("kind", ["steer", "simulate", "reach", "design", "track"])
 def test_checking_a_file_loads_no_solver_and_no_pictures(kind):
     code = f"from gtcontrol.cli import kinds; kinds.load({kind!r})"
     assert not loaded(code).intersection({"casadi", "matplotlib"})

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 #: Problems that take more than a few seconds.
 SLOW = {"filter-by-attention", "steer-embedding-768", "steer-planar"}
+SLOW = {"steer-embedding-768", "steer-planar", "track-planar"}
 
 ISSUED = {
     "design-attractor",
@@ -39,6 +40,7 @@ ISSUED = {
     "steer-orthogonal-ranges",
     "steer-planar",
     "steer-rank-deficient",
+    "track-planar",
 }
 
 

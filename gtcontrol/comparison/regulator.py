@@ -90,7 +90,7 @@ class Regulator:
         times: list[Array] = []
         values: list[Array] = []
         for solution in self.solutions:
-            mesh = _divided(solution.ts[::-1], self.longest, PARTS * 2**refinement)
+            mesh = _divided(solution.ts[::-1], self.longest, 2**refinement)
             found = solution(mesh).T.reshape(mesh.size, n, n)
             times.append(mesh[bool(times) :])
             values.append(0.5 * (found + np.swapaxes(found, 1, 2))[bool(values) :])
@@ -184,10 +184,10 @@ def _refuse(t: float) -> NoReturn:
     )
 
 
-def _divided(steps: Array, longest: float, parts: int) -> Array:
-    """Each step cut into equal parts, none longer than allowed; with middles."""
+def _divided(steps: Array, longest: float, times: int) -> Array:
+    """Each step cut into equal parts, none longer than allowed, and so many times finer."""
     cut = [
-        np.linspace(a, b, 2 * max(parts, int(np.ceil((b - a) / longest))) + 1)[:-1]
+        np.linspace(a, b, 2 * times * max(PARTS, int(np.ceil((b - a) / longest))) + 1)[:-1]
         for a, b in pairwise(steps)
     ]
     return np.concatenate([*cut, steps[-1:]])
