@@ -12,6 +12,7 @@ import time
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from . import attention, campaign, certificates, energy, kinetic, riccati, simulation, wide
+from . import attention, campaign, certificates, energy, kinetic, simulation, tracking, wide
 from .figures import Figure
 
 #: Name -> title, measurement, number of instances, number with --quick.
@@ -36,6 +37,7 @@ SECTIONS = {
     ),
     "wide": ("Certificates at large dimension", wide.measure, wide.DEFAULT_COUNT, 5),
     "riccati": ("Riccati equations", riccati.measure, riccati.DEFAULT_COUNT, 40),
+    "tracking": ("Feedback around plans", tracking.measure, tracking.DEFAULT_COUNT, 10),
     "import": ("Import", simulation.measure_import, simulation.IMPORTS, 3),
 }
 
