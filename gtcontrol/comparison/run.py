@@ -164,7 +164,6 @@ def _law(S: Array) -> Gaussian:
     try:  # keeps the digits of small entries
         root = np.asarray(np.linalg.cholesky(S), dtype=np.float64)
         return Gaussian.trusted(np.zeros(len(S)), root)
-        return Gaussian.trusted(np.zeros(len(S)), np.asarray(np.linalg.cholesky(S), dtype=float))
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(S)
     kept = values > 1e-15 * len(S) * max(float(values[-1]), 0.0)

@@ -11,8 +11,17 @@ import time
 # each other; must be set before NumPy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from . import attention, campaign, certificates, energy, kinetic, riccati, simulation, wide
-from . import attention, campaign, certificates, energy, kinetic, simulation, tracking, wide
+from . import (
+    attention,
+    campaign,
+    certificates,
+    energy,
+    kinetic,
+    riccati,
+    simulation,
+    tracking,
+    wide,
+)
 from .figures import Figure
 
 #: Name -> title, measurement, number of instances, number with --quick.
