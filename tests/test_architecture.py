@@ -185,8 +185,6 @@ def test_engines_do_not_import_each_other():
     crossing = {(a, b) for a, b in pairs if a != b and b in engines}
     beside = {"steering", "certification", "comparison"}
     assert crossing == {(engine, "simulation") for engine in beside}
-    engines = ("steering", "certification", "comparison")
-    assert crossing == {(engine, "simulation") for engine in engines}
 
 
 def test_the_one_call_upward_is_that_of_results():

@@ -22,8 +22,7 @@ from gtcontrol.problem import zoo
 ROOT = Path(__file__).resolve().parents[1]
 
 #: Problems that take more than a few seconds.
-SLOW = {"filter-by-attention", "steer-embedding-768", "steer-planar"}
-SLOW = {"steer-embedding-768", "steer-planar", "track-planar"}
+SLOW = {"filter-by-attention", "steer-embedding-768", "steer-planar", "track-planar"}
 
 ISSUED = {
     "design-attractor",

@@ -118,9 +118,8 @@ def conclude(problem: CertificationProblem, claims: Sequence[Claim]) -> Conclusi
     said = [pair for pair in said if not _about_others(problem, pair[1])]
     if said and _answers(problem, said[0][1]):
         first, statement = said[0]
-        text = " ".join([statement.text, *_besides(_needed(said, lower))])
         open_yet = [_OPEN] if problem.start is not None and statement.verdict in _PART else []
-        text = " ".join([statement.text, *open_yet, *_besides(said)])
+        text = " ".join([statement.text, *open_yet, *_besides(_needed(said, lower))])
         return Conclusion(statement.verdict, text, first.proved, ordered, lower, upper, bound)
     # What is known besides decides nothing, but may be of use.
     known = [_labelled(claim, s) for claim, s in _needed(said, lower) if _tells(claim, s)]

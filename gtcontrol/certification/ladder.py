@@ -122,11 +122,10 @@ RUNGS: tuple[Rung, ...] = (
     Rung("rays at infinity", rays.find, _lacks_data),
     Rung("growth by norms", growth.find, _unbounded),
     Rung("matrix inequalities", quadratic_lmi.find, _measures),
-    Rung("enclosure of the blow-up time", bracket.find, _coarse),
+    ENCLOSURE,
     Rung("blow-up by matrix inequalities", quadratic_lmi.find_blow_up, _late),
     Rung("equilibria", local.find, _unsettled),
     Rung("entry into a region of attraction", captured.find, _astray),
-    ENCLOSURE,
 )
 
 
