@@ -190,7 +190,7 @@ def test_engines_do_not_import_each_other():
 def test_the_one_call_upward_is_that_of_results():
     """``importlib`` hides imports from the tests above: it is used in named places only."""
     users = {s.name for s in sources() if "importlib" in ast.dump(s.tree)}
-    assert users == {"results.base", "cli.kinds", "reporting.html", "comparison.backends"}
+    assert users == {"results.base", "cli.kinds", "reporting.html"}
     base = next(s for s in sources() if s.name == "results.base")
     named = re.findall(r"gtcontrol\.(\w+)", ast.unparse(base.tree).replace("gtcontrol.load", ""))
     assert set(named) == {"reporting"}

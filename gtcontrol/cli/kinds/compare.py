@@ -31,7 +31,7 @@ kind = "compare"
 title = "The filter of an unstable oscillator"
 description = "What is asked, in a few words."
 
-# dx = A x dt + dw, dy = C x dt + dv, with intensities `noise` of w and R of v.  The covariance
+# States dx = A x dt + dw, measured dy = C x dt + dv, intensities `noise` of w, R of v: covariance
 # obeys S' = A S + S Aᵀ - S Cᵀ R⁻¹ C S + noise: attention with V = v I, v (B + Bᵀ) = -Cᵀ R⁻¹ C.
 [model]
 A = [[0.2, 1.0], [-1.0, 0.2]]
