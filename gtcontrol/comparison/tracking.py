@@ -31,7 +31,7 @@ from .samples import Perturbations, Run, level_of, part, tolerance
 __all__ = ["track"]
 
 #: The mesh is fine enough when halving it moves no sample's end by more than this, relative to
-#: the size of its perturbation ...
+#: the size of its perturbation and its distance from the target ...
 RESOLVED = 1e-4
 
 #: ... for which it is halved at most so often.
@@ -248,8 +248,8 @@ def _resolved(
         run = perturbations.run(loop, sizes, part(progress, at, at + 0.1, "samples"))
         if before is not None:
             error = max(
-                _apart(getattr(before[1], which), getattr(run, which)) / unit
-                for which in ("alone", "closed")
+                _apart(before[1].alone, run.alone, unit + run.alone_distances),
+                _apart(before[1].closed, run.closed, unit + run.closed_distances),
             )
             if error <= RESOLVED:
                 return *before, error
@@ -257,18 +257,14 @@ def _resolved(
     return loop, run, error
 
 
-def _apart(coarse: Ends, fine: Ends) -> float:
+def _apart(coarse: Ends, fine: Ends, units: Array) -> float:
     """Largest W₂ distance between the ends of laws on two meshes; escapes must agree."""
-    gone = np.isfinite(coarse.escaped)
-    if np.any(gone != np.isfinite(fine.escaped)):
+    ended = np.isinf(coarse.escaped)
+    if np.any(ended != np.isinf(fine.escaped)):
         return float(np.inf)
-    if gone.all():
-        return 0.0
-    first, second = coarse.laws[~gone], fine.laws[~gone]
-    return max(
-        float(np.linalg.norm(deviation(*pair)))
-        for pair in zip(first.means, first.factors, second.means, second.factors, strict=True)
-    )
+    first, second = coarse.laws[ended], fine.laws[ended]
+    pairs = zip(first.means, first.factors, second.means, second.factors, units[ended], strict=True)
+    return max((float(np.linalg.norm(deviation(*p))) / unit for *p, unit in pairs), default=0.0)
 
 
 def _median(run: Run) -> int:

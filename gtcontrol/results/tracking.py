@@ -118,7 +118,8 @@ class Tracking(Result):
         The end of this sample by an independent integrator, against that on the mesh: W₂ over
         the size of its perturbation.
     mesh_error : float
-        Largest change of the samples' ends when the mesh is halved, in the same unit.
+        Largest change of the samples' ends when the mesh is halved, over the size of the
+        perturbation plus the distance from the target.
     steps : int
         Steps of the mesh.
     seconds : float

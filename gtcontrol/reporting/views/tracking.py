@@ -120,7 +120,7 @@ def _facts(result: Tracking) -> list[Fact]:
     facts += [
         Fact("replay error", f"{error(result.replay_error)} (of the perturbation, independent "
              "integrator, one start)"),
-        Fact("mesh error", f"{error(result.mesh_error)} (of the perturbation, mesh halved, all "
+        Fact("mesh error", f"{error(result.mesh_error)} (mesh halved, of the perturbation and the miss, all "
              "starts)"),
         Fact("work", f"{count(result.steps, 'step')}, {duration(result.seconds)}"),
     ]  # fmt: skip
