@@ -276,6 +276,7 @@ def test_limits_to_the_digits(name):
     assert np.linalg.norm(S - expected) <= 10 * (seen.error_estimate + 1e-15) * np.linalg.norm(S)
     if rate is not None:
         assert seen.rate == pytest.approx(rate, rel=1e-9)
+    assert seen.limit.rank == np.linalg.matrix_rank(expected, tol=1e-9)
     assert seen.row("gtcontrol (flow)").digits > 5
     assert seen.agreement > 9
     assert seen.row("gtcontrol (algebra)").finding == "right"

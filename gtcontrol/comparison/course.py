@@ -25,10 +25,14 @@ __all__ = ["Course", "distance", "follow"]
 #: Times at which the eigenvalues of the covariance are kept.
 KEPT = 161
 
-#: Times of the flow, in units of the slowest rate, of the fastest mode, and of growth.
-RATES, MOST, GROWTHS, TURNS = 20.0, 400.0, 4.0, 6.0
+#: Times of the flow, in units of the slowest rate, of growth, and of periods.
+RATES, GROWTHS, TURNS = 20.0, 4.0, 6.0
 
-#: A step of the closed form, in units of ‖A‖, and their largest number.
+#: Times of the flow in units of the fastest mode: where powers of t are to be seen, and at most,
+#: as integrators go over to implicit steps in small dimension only.
+LONG, MOST, SMALL = 400.0, 1e6, 8
+
+#: A step of the closed form, in units of the fastest growth, and their largest number.
 STEP, MOST_STEPS = 2.0, 2000
 
 
@@ -58,12 +62,13 @@ def follow(
     end = problem.horizon
     if end is None:
         end = _horizon(equation, limit) if math.isinf(blow_up) else blow_up
-    loses = limit.covariance is not None and _rank(limit.covariance) < start.rank
+    loses = limit.covariance is not None and _rank(limit) < start.rank
     noise = problem.noise
     if noise is None and loses:  # the factor of what is lost leaves the range of floats
         noise = np.zeros_like(equation.A)
     p = Parameters(A=equation.A, V=np.eye(problem.dim), B=0.5 * equation.K, noise=noise)
-    path = simulate(start, p, end)
+    most, rtol = (20_000, 1e-12) if problem.dim <= SMALL else (3_000, 1e-10)
+    path = simulate(start, p, end, max_steps=most, rtol=rtol)
     last = float(path.times[-1])
     times = _times(last, limit.verdict)
     values = np.array([_eigenvalues(path, t, problem.dim) for t in times])
@@ -80,16 +85,17 @@ def _unit(equation: Equation, limit: Limit) -> float:
     return sizes[0] / sizes[1] if min(sizes) > 0 else 1.0
 
 
-def _rank(S: Array) -> int:
-    values = np.linalg.eigvalsh(S)
+def _rank(limit: Limit) -> int:
+    if limit.rank is not None or limit.covariance is None:
+        return limit.rank or 0
+    values = np.linalg.eigvalsh(limit.covariance)
     return int(np.sum(values > 1e-13 * max(float(values[-1]), 0.0)))
 
 
 def _horizon(equation: Equation, limit: Limit) -> float:
     """A time after which the long run is seen."""
-    size = float(np.linalg.norm(equation.A, 2))
-    if limit.base is not None:
-        size = max(size, float(np.linalg.norm(equation.closed_loop(limit.base), 2)))
+    closed = equation.A if limit.base is None else equation.closed_loop(limit.base)
+    size = max(float(np.max(np.abs(np.linalg.eigvals(x)))) for x in (equation.A, closed))
     if size == 0:
         size = float(np.linalg.norm(equation.K, 2)) or 1.0
     if math.isfinite(limit.period):
@@ -97,8 +103,9 @@ def _horizon(equation: Equation, limit: Limit) -> float:
     if limit.verdict is KalmanVerdict.UNBOUNDED and limit.rate > 0:
         return GROWTHS / limit.rate
     if limit.verdict is KalmanVerdict.CONVERGES and 0 < limit.rate < math.inf:
-        return min(RATES / limit.rate + limit.delay, MOST / size)
-    return (MOST if limit.verdict is KalmanVerdict.MARGINAL else 20.0) / size
+        most = MOST if equation.dim <= SMALL else LONG
+        return min(RATES / limit.rate + limit.delay, most / size)
+    return (LONG if limit.verdict is KalmanVerdict.MARGINAL else 20.0) / size
 
 
 def _times(last: float, verdict: KalmanVerdict) -> Array:
@@ -138,8 +145,8 @@ def _stepped(A: Array, K: Array, factor: Array, noise: Array, time: float) -> Ar
     OutOfScale
         If there would be too many steps.
     """
-    size = float(np.linalg.norm(A, 2))
-    steps = max(1, math.ceil(size * time / STEP))
+    growth = float(np.max(np.linalg.eigvals(A).real))
+    steps = max(1, math.ceil(growth * time / STEP))
     if steps > MOST_STEPS:
         raise OutOfScale(f"{steps} steps are too many; shorten the time.")
     L, h = factor, time / steps

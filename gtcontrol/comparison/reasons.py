@@ -50,7 +50,9 @@ def of_limit(problem: ComparisonProblem, equation: Equation, limit: Limit, full:
     if limit.verdict is KalmanVerdict.UNDECIDED:
         return f"No limit is claimed: {limit.cause}"
     S = limit.covariance
-    rank = 0 if S is None else int(np.sum(np.linalg.eigvalsh(S) > _tiny(S)))
+    rank = limit.rank
+    if rank is None:
+        rank = 0 if S is None else int(np.sum(np.linalg.eigvalsh(S) > _tiny(S)))
     towards = "to 0" if not rank else f"to a covariance of rank {rank}"
     if limit.verdict is KalmanVerdict.MARGINAL:
         how = f"{who} converges {towards}, like a power of t: {_margin(equation, limit)}"
@@ -110,7 +112,9 @@ def _besides(limit: Limit, full: Limit) -> str:
     S = limit.covariance
     if S is not None and np.linalg.norm(S - full.covariance) <= 1e-8 * np.linalg.norm(S):
         return ""
-    rank = int(np.sum(np.linalg.eigvalsh(full.covariance) > _tiny(full.covariance)))
+    rank = full.rank
+    if rank is None:
+        rank = int(np.sum(np.linalg.eigvalsh(full.covariance) > _tiny(full.covariance)))
     kind = "stabilising" if full.verdict is KalmanVerdict.CONVERGES else "strong"
     return (
         f" Full-rank starts tend to the {kind} root of the algebraic equation, of rank {rank}, "

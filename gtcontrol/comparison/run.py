@@ -140,7 +140,7 @@ def _result(
         problem=problem,
         verdict=verdict,
         reason=reason,
-        limit=None if S is None else _law(S),
+        limit=None if S is None else _law(S, limit.rank),
         error_estimate=limit.error,
         spectrum=values[np.lexsort((-values.imag, -values.real))],
         rate=limit.rate,
@@ -159,16 +159,21 @@ def _result(
     )
 
 
-def _law(S: Array) -> Gaussian:
+def _law(S: Array, rank: int | None) -> Gaussian:
     """The limit as a law of mean zero; what is below rounding is no variance."""
-    try:  # keeps the digits of small entries
-        root = np.asarray(np.linalg.cholesky(S), dtype=np.float64)
-        return Gaussian.trusted(np.zeros(len(S)), root)
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(S)
-    kept = values > 1e-15 * len(S) * max(float(values[-1]), 0.0)
-    factor = vectors[:, kept] * np.sqrt(values[kept])
-    return Gaussian.trusted(np.zeros(len(S)), np.asarray(factor[:, ::-1]))
+    d = len(S)
+    if rank == d:
+        try:  # keeps the digits of small entries
+            factor = np.asarray(np.linalg.cholesky(S), dtype=float)
+            return Gaussian.trusted(np.zeros(d), factor)
+        except np.linalg.LinAlgError:
+            rank = None
+    values, vectors = np.linalg.eigh(S)
+    if rank is None:
+        rank = int(np.sum(values > 1e-15 * d * max(float(values[-1]), 0.0)))
+    kept = np.maximum(values[d - rank :], 0.0)
+    factor = vectors[:, d - rank :] * np.sqrt(kept)
+    return Gaussian.trusted(np.zeros(d), np.asarray(factor[:, ::-1]))
 
 
 def _hidden(equation: Equation) -> tuple[HiddenMode, ...]:

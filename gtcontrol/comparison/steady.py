@@ -64,6 +64,8 @@ class Limit:
     partial : bool
         Whether faster modes than those that take part have none, so that an arbitrarily small
         change of the start leads elsewhere.
+    rank : int or None
+        Rank of the limit, from the modes that take part; None where only numbers tell.
     delay : float
         Time after which a start shows that has only a small part in a mode.
     """
@@ -78,6 +80,7 @@ class Limit:
     base: Array | None = None
     partial: bool = False
     delay: float = 0.0
+    rank: int | None = None
 
 
 def long_run(equation: Equation, factor: Array | None) -> Limit:
@@ -95,9 +98,9 @@ def long_run(equation: Equation, factor: Array | None) -> Limit:
     if mode is not None:
         return _unbounded(mode, "driven")
     try:
-        least = stabilising_root(equation.on(driven))[0]
-    except np.linalg.LinAlgError as error:
-        return Limit(KalmanVerdict.UNDECIDED, cause=str(error))
+        least, error = stabilising_root(equation.on(driven))
+    except np.linalg.LinAlgError as failure:
+        return Limit(KalmanVerdict.UNDECIDED, cause=str(failure))
     base = driven @ least @ driven.T
     M = equation.closed_loop(base)
     reached = np.eye(equation.dim)
@@ -108,11 +111,13 @@ def long_run(equation: Equation, factor: Array | None) -> Limit:
     rate = float(-2 * settling.max()) if settling.size else np.inf
     for whole in (False, True):  # as one block, for eigenvalues that rounding does not tell apart
         spectrum = groups(inner, whole=whole)
-        excess = _Excess(equation, base, M, reached, factor, spectrum, unseen, rate)
+        excess = _Excess(
+            equation, base, error, driven.shape[1], M, reached, factor, spectrum, unseen, rate
+        )
         try:
             return excess.limit()
-        except np.linalg.LinAlgError as error:
-            said = str(error)
+        except np.linalg.LinAlgError as failure:
+            said = str(failure)
     return Limit(KalmanVerdict.UNDECIDED, cause=said)
 
 
@@ -137,6 +142,8 @@ class _Excess:
 
     equation: Equation
     base: Array
+    base_error: float
+    driven: int
     M: Array
     reached: Array
     factor: Array | None
@@ -168,17 +175,19 @@ class _Excess:
         on_axis = next((g for g in found if g.side == 0 and g.taken), None)
         base, error = self._steady(U, on_axis is not None)
         partial = self._misses(active, self.equation.dim if L is None else L.shape[1])
+        count = self.driven + U.shape[1]
         if on_axis is not None:
             missing = U.shape[1] < spectrum.unstable
             made = self._on_axis(base, error, W @ band(M, spectrum, on_axis), missing=missing)
-            return replace(made, partial=partial)
+            rank = count if made.verdict is KalmanVerdict.MARGINAL else None
+            return replace(made, partial=partial, rank=rank)
         rate = min(rate_of(found), self.settling)
         share = min((g.share for g in active), default=1.0)
         chained = any(g.taken < g.size and not _scalar(M, spectrum, g) for g in active)
         verdict = KalmanVerdict.MARGINAL if chained else KalmanVerdict.CONVERGES
         delay = -2 * np.log(share) / rate if 0 < rate < np.inf else 0.0
         made = Limit(verdict, base, error, 0.0 if chained else rate, cause=cause, base=base)
-        return replace(made, partial=partial, delay=float(delay))
+        return replace(made, partial=partial, delay=float(delay), rank=count)
 
     def _misses(self, active: list[Group], rank: int) -> bool:
         """Whether a start of this rank could take part in faster modes than those it does."""
@@ -200,6 +209,8 @@ class _Excess:
 
     def _steady(self, U: Array, on_axis: bool) -> tuple[Array, float]:
         """S₋ + U Y⁻¹ Uᵀ, and an estimate of its relative error."""
+        if not U.shape[1]:
+            return self.base, self.base_error
         whole = self.whole
         if U.shape[1] == whole.unstable and not whole.axis and not on_axis:
             return stabilising_root(self.equation)

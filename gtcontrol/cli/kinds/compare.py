@@ -31,9 +31,9 @@ kind = "compare"
 title = "The filter of an unstable oscillator"
 description = "What is asked, in a few words."
 
-# The state moves by dx = A x dt + dw, and dy = C x dt + dv is measured; `noise` and R are the
-# intensities of w and v.  The covariance obeys
-# S' = A S + S Aᵀ - S Cᵀ R⁻¹ C S + noise: attention with V = v I, v (B + Bᵀ) = -Cᵀ R⁻¹ C.
+# The system dx = A x dt + dw, dy = C x dt + dv, with intensities `noise` of w and R of v.  Its
+# covariance obeys S' = A S + S Aᵀ - S Cᵀ R⁻¹ C S + noise, as under attention with V = v I and
+# v (B + Bᵀ) = -Cᵀ R⁻¹ C.
 [model]
 A = [[0.2, 1.0], [-1.0, 0.2]]
 C = [[1.0, 0.0]]
