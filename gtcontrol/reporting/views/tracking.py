@@ -118,12 +118,16 @@ def _facts(result: Tracking) -> list[Fact]:
     if isinstance(result.plan, Steering):
         facts.append(Fact("plan", f"cost {number(result.plan.cost)}, by {result.plan.solver}"))
     facts += [
-        Fact("replay error", f"{error(result.replay_error)} (of the perturbation, independent "
-             "integrator, one start)"),
-        Fact("mesh error", f"{error(result.mesh_error)} (mesh halved, of the perturbation and the miss, all "
-             "starts)"),
+        Fact(
+            "replay error",
+            f"{error(result.replay_error)} (of the perturbation; one start, another integrator)",
+        ),
+        Fact(
+            "mesh error",
+            f"{error(result.mesh_error)} (of perturbation and miss; all starts, mesh halved)",
+        ),
         Fact("work", f"{count(result.steps, 'step')}, {duration(result.seconds)}"),
-    ]  # fmt: skip
+    ]
     return facts
 
 
