@@ -62,13 +62,16 @@ def upper_bounds(problem: CertificationProblem) -> Iterator[Claim]:
             point = _joint(setting, linear, margin)
             if point is None or time_to_infinity(setting, point) == math.inf:
                 break
-            claim = _upper_claim(setting, _alternated(setting, point, margin))
+            claim = _upper_claim(setting, point)
+            # What is improved from a point that has no proof has hardly ever one.
             if claim is None or not is_proved(problem, claim):
-                claim = _upper_claim(setting, point)
-            if claim is not None and is_proved(problem, claim):
-                if best is None or claim.numbers["upper"] < best.numbers["upper"]:
-                    best = claim
-                break
+                continue
+            better = _upper_claim(setting, _alternated(setting, point, margin))
+            if better is not None and is_proved(problem, better):
+                claim = min(claim, better, key=lambda made: made.numbers["upper"])
+            if best is None or claim.numbers["upper"] < best.numbers["upper"]:
+                best = claim
+            break
     if best is not None:
         yield best
 
