@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from .certification.equilibria.run import equilibria as equilibria
     from .certification.run import certify as certify
     from .certification.verification import Verification as Verification, verify as verify
-    from .comparison.discrete import (
+    from .comparison.feedback.systems import to_control as to_control
+    from .comparison.feedback.tracking import track as track
+    from .comparison.filtering.flow import filter_schedule as filter_schedule
+    from .comparison.filtering.measurements import simulate_measurements as simulate_measurements
+    from .comparison.filtering.run import filter_by_attention as filter_by_attention
+    from .comparison.kalman.discrete import (
         LayerComparison as LayerComparison,
         compare_layers as compare_layers,
         kalman_layers as kalman_layers,
     )
-    from .comparison.filtering.flow import filter_schedule as filter_schedule
-    from .comparison.filtering.measurements import simulate_measurements as simulate_measurements
-    from .comparison.filtering.run import filter_by_attention as filter_by_attention
-    from .comparison.realisation import realise_noise as realise_noise
-    from .comparison.riccati import riccati as riccati
-    from .comparison.run import compare as compare
-    from .comparison.systems import to_control as to_control
-    from .comparison.tracking import track as track
+    from .comparison.kalman.realisation import realise_noise as realise_noise
+    from .comparison.kalman.riccati import riccati as riccati
+    from .comparison.kalman.run import compare as compare
     from .errors import GtcontrolError as GtcontrolError
     from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
     from .parameters import Parameters as Parameters
@@ -107,24 +107,24 @@ _HOMES = {
     "blow_up": "certification.bracket.run",
     "certify": "certification.run",
     "check_tokens": "validation.tokens",
-    "LayerComparison": "comparison.discrete",
-    "compare": "comparison.run",
-    "compare_layers": "comparison.discrete",
+    "LayerComparison": "comparison.kalman.discrete",
+    "compare": "comparison.kalman.run",
+    "compare_layers": "comparison.kalman.discrete",
     "equilibria": "certification.equilibria.run",
     "design": "certification.design.run",
-    "kalman_layers": "comparison.discrete",
+    "kalman_layers": "comparison.kalman.discrete",
     "filter_by_attention": "comparison.filtering.run",
     "filter_schedule": "comparison.filtering.flow",
     "load": "results.storage",
     "reachable": "steering.exact.reachability",
-    "riccati": "comparison.riccati",
-    "realise_noise": "comparison.realisation",
+    "riccati": "comparison.kalman.riccati",
+    "realise_noise": "comparison.kalman.realisation",
     "simulate": "simulation.run",
     "simulate_measurements": "comparison.filtering.measurements",
     "simulate_tokens": "validation.tokens",
     "steer": "steering.run",
-    "to_control": "comparison.systems",
-    "track": "comparison.tracking",
+    "to_control": "comparison.feedback.systems",
+    "track": "comparison.feedback.tracking",
     "verify": "certification.verification",
     "wasserstein": "gaussian",
 }

@@ -14,9 +14,9 @@ from scipy.linalg import solve_continuous_are
 
 import gtcontrol as gt
 from gtcontrol.comparison import backends, rows
-from gtcontrol.comparison.equation import Equation
-from gtcontrol.comparison.modes import groups, hidden, hull
-from gtcontrol.comparison.steady import Limit, long_run
+from gtcontrol.comparison.kalman.equation import Equation
+from gtcontrol.comparison.kalman.modes import groups, hidden, hull
+from gtcontrol.comparison.kalman.steady import Limit, long_run
 from gtcontrol.errors import (
     GtcontrolError,
     InvalidMethod,
@@ -577,7 +577,7 @@ class TestBackEnds:
 
 
 def test_a_limit_that_the_flow_contradicts_is_not_claimed(monkeypatch):
-    import gtcontrol.comparison.run as engine
+    import gtcontrol.comparison.kalman.run as engine
 
     wrong = Limit(Verdict.CONVERGES, np.diag([1.0, 1.0]), 1e-16, 2.0, base=np.diag([1.0, 1.0]))
     monkeypatch.setattr(engine, "long_run", lambda *arguments: wrong)

@@ -13,9 +13,9 @@ from scipy.integrate import solve_ivp
 
 import gtcontrol as gt
 from gtcontrol.cli import kinds
-from gtcontrol.comparison.closed_loop import ClosedLoop, Stack, stack_rates
-from gtcontrol.comparison.nominal import nominal_of
-from gtcontrol.comparison.regulator import default_weights, regulate
+from gtcontrol.comparison.feedback.closed_loop import ClosedLoop, Stack, stack_rates
+from gtcontrol.comparison.feedback.nominal import nominal_of
+from gtcontrol.comparison.feedback.regulator import default_weights, regulate
 from gtcontrol.errors import (
     InvalidControls,
     InvalidMethod,

@@ -1,5 +1,5 @@
 """Kalman theory beside ours: the only room that imports python-control.
 
-Covariances that python-control computes are held against the flow, attention acts as a
-Kalman-Bucy filter, and plans get feedback.
+`kalman` holds the covariance flow against the Riccati solvers of control theory, `filtering` makes
+attention a Kalman-Bucy filter, and `feedback` brings perturbed starts back to a plan.
 """

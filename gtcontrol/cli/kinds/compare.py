@@ -142,7 +142,7 @@ class CompareTask(Task):
 
     def run(self, progress: Progress) -> Comparison:
         """Decide where the covariance tends, and ask the other solvers."""
-        from ...comparison.run import compare  # solvers are loaded only to run
+        from ...comparison.kalman.run import compare  # solvers are loaded only to run
 
         return compare(
             self.model, start=self.start, horizon=self.horizon, progress=progress, name=self.name

@@ -147,7 +147,7 @@ class TrackTask(Task):
 
     def run(self, progress: Progress) -> Tracking | Steering:
         """Make the plan, then its feedback; a plan that does not arrive is returned itself."""
-        from ...comparison.tracking import track  # the integrator is loaded only to run
+        from ...comparison.feedback.tracking import track  # the integrator is loaded only to run
 
         plan = self.steering.run(lambda fraction, text: progress(0.4 * fraction, text))
         if not isinstance(plan, Steering):

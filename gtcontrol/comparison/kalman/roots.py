@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from .._check import Array
-from ..riccati_equations.solver import solve
-from ..status import RiccatiStatus
+from ..._check import Array
+from ...riccati_equations.solver import solve
+from ...status import RiccatiStatus
 from .equation import Equation
 
 __all__ = ["candidate_root", "stabilising_root"]

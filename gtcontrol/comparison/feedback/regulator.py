@@ -15,12 +15,12 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from .._check import Array
-from ..errors import OutOfScale
-from ..parameters import Parameters
-from ..progress import Progress
-from ..results.feedback import corrections
-from ..schedule import Law
+from ..._check import Array
+from ...errors import OutOfScale
+from ...parameters import Parameters
+from ...progress import Progress
+from ...results.feedback import corrections
+from ...schedule import Law
 from .derivatives import Variation, factor_derivative
 from .nominal import Nominal
 

@@ -13,17 +13,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .. import _check
-from .._check import Array
-from ..errors import IncompatibleSchedule, InvalidMethod, InvalidShape, RankMismatch
-from ..gaussian import Gaussian
-from ..parameters import Parameters
-from ..results.trajectory import Trajectory
-from ..riccati_flow.solution import transport
-from ..riccati_flow.terms import quadratic_term, scalar_values
-from ..schedule import Schedule
-from ..simulation.run import simulate
-from ..status import Status
+from ... import _check
+from ..._check import Array
+from ...errors import IncompatibleSchedule, InvalidMethod, InvalidShape, RankMismatch
+from ...gaussian import Gaussian
+from ...parameters import Parameters
+from ...results.trajectory import Trajectory
+from ...riccati_flow.solution import transport
+from ...riccati_flow.terms import quadratic_term, scalar_values
+from ...schedule import Schedule
+from ...simulation.run import simulate
+from ...status import Status
 from .modes import hull
 
 __all__ = ["realise_noise"]

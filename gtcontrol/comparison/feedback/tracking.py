@@ -8,21 +8,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from .. import _check
-from .._check import Array
-from .._threads import single_threaded
-from ..errors import InvalidControls
-from ..gaussian import Gaussian, wasserstein
-from ..problem import memory
-from ..problem.bounds import CONTROLS, parse_controls
-from ..problem.definitions import TrackingProblem
-from ..progress import Progress, silent
-from ..results.feedback import deviation
-from ..results.steering import Steering
-from ..results.tracking import SamplePath, Tracking
-from ..results.trajectory import Trajectory
-from ..simulation.run import simulate
-from ..status import Status
+from ... import _check
+from ..._check import Array
+from ..._threads import single_threaded
+from ...errors import InvalidControls
+from ...gaussian import Gaussian, wasserstein
+from ...problem import memory
+from ...problem.bounds import CONTROLS, parse_controls
+from ...problem.definitions import TrackingProblem
+from ...progress import Progress, silent
+from ...results.feedback import deviation
+from ...results.steering import Steering
+from ...results.tracking import SamplePath, Tracking
+from ...results.trajectory import Trajectory
+from ...simulation.run import simulate
+from ...status import Status
 from .closed_loop import ClosedLoop, Ends
 from .nominal import Nominal, nominal_of
 from .regulator import Regulator, Weights, default_weights, regulate

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._check import Array
-from ..problem.definitions import ComparisonProblem
-from ..riccati_equations.equation import RiccatiEquation
+from ..._check import Array
+from ...problem.definitions import ComparisonProblem
+from ...riccati_equations.equation import RiccatiEquation
 
 __all__ = ["Equation"]
 

@@ -11,11 +11,11 @@ import math
 
 import numpy as np
 
-from ..problem.definitions import ComparisonProblem
-from ..riccati_equations.judgement import judge
-from ..riccati_flow.crossing import blow_up
-from ..riccati_flow.status import Crossing, CrossingStatus
-from ..status import KalmanVerdict
+from ...problem.definitions import ComparisonProblem
+from ...riccati_equations.judgement import judge
+from ...riccati_flow.crossing import blow_up
+from ...riccati_flow.status import Crossing, CrossingStatus
+from ...status import KalmanVerdict
 from .course import Course, distance, follow
 from .equation import Equation
 from .roots import candidate_root

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._check import Array
-from ..results.comparison import Row
-from ..riccati_equations.judgement import judge
-from ..status import KalmanVerdict
+from ..._check import Array
+from ...results.comparison import Row
+from ...riccati_equations.judgement import judge
+from ...status import KalmanVerdict
 from .backends import Answer
 from .course import Course, distance
 from .equation import Equation

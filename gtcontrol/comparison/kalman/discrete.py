@@ -40,16 +40,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cholesky, solve_triangular
 
-from .. import _check
-from .._check import Array
-from ..errors import InvalidShape, RankMismatch
-from ..gaussian import Gaussian
-from ..parameters import Parameters
-from ..results.trajectory import factor_of
-from ..riccati_equations.equation import RiccatiEquation
-from ..riccati_equations.solver import solve
-from ..riccati_flow.kalman import KalmanModel
-from ..schedule import Schedule
+from ... import _check
+from ..._check import Array
+from ...errors import InvalidShape, RankMismatch
+from ...gaussian import Gaussian
+from ...parameters import Parameters
+from ...results.trajectory import factor_of
+from ...riccati_equations.equation import RiccatiEquation
+from ...riccati_equations.solver import solve
+from ...riccati_flow.kalman import KalmanModel
+from ...schedule import Schedule
 
 __all__ = ["LayerComparison", "compare_layers", "kalman_layers"]
 

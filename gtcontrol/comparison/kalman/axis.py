@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._check import Array
-from ..riccati_flow.flow import transition
-from ..riccati_flow.spectrum import Spectrum
+from ..._check import Array
+from ...riccati_flow.flow import transition
+from ...riccati_flow.spectrum import Spectrum
 from .modes import Hidden
 
 __all__ = ["driven_mode", "settled"]

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._check import Array
-from ..parameters import Parameters
-from ..progress import Progress
-from ..results.feedback import Controls, corrections, deviation, saturate
+from ..._check import Array
+from ...parameters import Parameters
+from ...progress import Progress
+from ...results.feedback import Controls, corrections, deviation, saturate
 from .nominal import Nominal
 
 __all__ = ["ClosedLoop", "Ends", "Stack"]

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from .._check import Array
-from ..problem.definitions import ComparisonProblem
-from ..riccati_flow.status import Crossing, CrossingStatus
-from ..status import KalmanVerdict
+from ..._check import Array
+from ...problem.definitions import ComparisonProblem
+from ...riccati_flow.status import Crossing, CrossingStatus
+from ...status import KalmanVerdict
 from .equation import Equation
 from .modes import Hidden, groups
 from .steady import Limit

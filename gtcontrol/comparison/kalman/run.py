@@ -8,19 +8,19 @@ import time
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import _check
-from .._check import Array
-from .._threads import single_threaded
-from ..errors import InvalidMethod, InvalidShape
-from ..gaussian import Gaussian
-from ..parameters import Parameters
-from ..problem.definitions import ComparisonProblem
-from ..progress import Progress, silent
-from ..results.comparison import Comparison, HiddenMode, Row
-from ..riccati_flow.kalman import KalmanModel
-from ..riccati_flow.status import CrossingStatus
-from ..riccati_flow.terms import quadratic_term, scalar_values
-from ..status import KalmanVerdict
+from ... import _check
+from ..._check import Array
+from ..._threads import single_threaded
+from ...errors import InvalidMethod, InvalidShape
+from ...gaussian import Gaussian
+from ...parameters import Parameters
+from ...problem.definitions import ComparisonProblem
+from ...progress import Progress, silent
+from ...results.comparison import Comparison, HiddenMode, Row
+from ...riccati_flow.kalman import KalmanModel
+from ...riccati_flow.status import CrossingStatus
+from ...riccati_flow.terms import quadratic_term, scalar_values
+from ...status import KalmanVerdict
 from .backends import answers, versions
 from .conjugate import crossing_of, settle
 from .course import Course, follow

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._check import Array
-from ..errors import InvalidNumber, OutOfScale
-from ..gaussian import Gaussian
-from ..parameters import Parameters
-from ..problem.definitions import ComparisonProblem
-from ..results.trajectory import Trajectory, factor_of
-from ..riccati_flow.flow import transition
-from ..riccati_flow.solution import covariance_at, factor_at, transport
-from ..simulation.run import simulate
-from ..status import KalmanVerdict
+from ..._check import Array
+from ...errors import InvalidNumber, OutOfScale
+from ...gaussian import Gaussian
+from ...parameters import Parameters
+from ...problem.definitions import ComparisonProblem
+from ...results.trajectory import Trajectory, factor_of
+from ...riccati_flow.flow import transition
+from ...riccati_flow.solution import covariance_at, factor_at, transport
+from ...simulation.run import simulate
+from ...status import KalmanVerdict
 from .equation import Equation
 from .steady import Limit
 

@@ -23,10 +23,10 @@ from functools import cached_property
 
 import numpy as np
 
-from .._check import Array
-from ..riccati_equations.judgement import judge
-from ..riccati_flow.spectrum import Spectrum, invariant_basis
-from ..status import KalmanVerdict
+from ..._check import Array
+from ...riccati_equations.judgement import judge
+from ...riccati_flow.spectrum import Spectrum, invariant_basis
+from ...status import KalmanVerdict
 from .axis import driven_mode, settled
 from .equation import Equation
 from .modes import Hidden, first_within, groups, hidden, hull

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.linalg import eig, matrix_balance
 from scipy.sparse.csgraph import connected_components
 
-from .._check import Array
-from ..results.comparison import HiddenMode
-from ..riccati_flow.spectrum import Spectrum, spectrum_of
+from ..._check import Array
+from ...results.comparison import HiddenMode
+from ...riccati_flow.spectrum import Spectrum, spectrum_of
 
 __all__ = ["Hidden", "first_within", "groups", "hidden", "hull"]
 

@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 from scipy.linalg import solve_continuous_are
 
-from .._check import Array
+from ..._check import Array
 from .equation import Equation
 
 __all__ = ["Answer", "answers", "quiet", "versions"]

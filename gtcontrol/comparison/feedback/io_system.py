@@ -10,12 +10,12 @@ import control
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import _check
-from .._check import Array
-from ..errors import InvalidShape
-from ..gaussian import Gaussian
-from ..parameters import Parameters
-from ..schedule import Schedule
+from ... import _check
+from ..._check import Array
+from ...errors import InvalidShape
+from ...gaussian import Gaussian
+from ...parameters import Parameters
+from ...schedule import Schedule
 from .coordinates import CovarianceCoordinates, FactorCoordinates, moment_labels
 from .derivatives import control_basis, shapes
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from .. import _check
-from ..errors import InvalidMethod, InvalidNumber, InvalidShape
-from ..parameters import Parameters
-from ..problem import memory
-from ..problem.bounds import parse_controls
-from ..schedule import Schedule
+from ... import _check
+from ...errors import InvalidMethod, InvalidNumber, InvalidShape
+from ...parameters import Parameters
+from ...problem import memory
+from ...problem.bounds import parse_controls
+from ...schedule import Schedule
 from .coordinates import CovarianceCoordinates, FactorCoordinates
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._check import Array
-from ..parameters import Parameters
+from ..._check import Array
+from ...parameters import Parameters
 
 __all__ = [
     "Variation",

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._check import Array
-from ..errors import InvalidShape
-from ..field import generator, rates
-from ..gaussian import Gaussian
-from ..parameters import Parameters
+from ..._check import Array
+from ...errors import InvalidShape
+from ...field import generator, rates
+from ...gaussian import Gaussian
+from ...parameters import Parameters
 from .derivatives import Variation, covariance_derivative, factor_derivative, symmetric_basis
 
 __all__ = ["CovarianceCoordinates", "FactorCoordinates"]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._check import Array
-from ..progress import Progress
-from ..results.feedback import deviation
-from ..results.tracking import ENOUGH, TENFOLD, Level
+from ..._check import Array
+from ...progress import Progress
+from ...results.feedback import deviation
+from ...results.tracking import ENOUGH, TENFOLD, Level
 from .closed_loop import ClosedLoop, Ends, Stack
 from .nominal import Nominal
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 from scipy.linalg import schur
 
-from .._check import Array
-from ..riccati_flow.spectrum import GAP, Spectrum, invariant_basis
+from ..._check import Array
+from ...riccati_flow.spectrum import GAP, Spectrum, invariant_basis
 
 __all__ = ["Group", "band", "directions", "rate_of", "shares"]
 

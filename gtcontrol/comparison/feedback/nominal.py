@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._check import Array
-from ..errors import InvalidMethod, InvalidShape
-from ..gaussian import Gaussian
-from ..problem.bounds import Bounds
-from ..results.steering import Steering
-from ..results.trajectory import Trajectory
-from ..schedule import Piece
-from ..status import Status
+from ..._check import Array
+from ...errors import InvalidMethod, InvalidShape
+from ...gaussian import Gaussian
+from ...problem.bounds import Bounds
+from ...results.steering import Steering
+from ...results.trajectory import Trajectory
+from ...schedule import Piece
+from ...status import Status
 
 __all__ = ["Nominal", "nominal_of"]
 

@@ -6,10 +6,10 @@ import math
 
 from numpy.typing import ArrayLike
 
-from ..problem.definitions import RiccatiProblem
-from ..results.riccati import RiccatiSolution
-from ..riccati_equations.equation import RiccatiEquation
-from ..riccati_equations.solver import solve
+from ...problem.definitions import RiccatiProblem
+from ...results.riccati import RiccatiSolution
+from ...riccati_equations.equation import RiccatiEquation
+from ...riccati_equations.solver import solve
 
 __all__ = ["riccati"]
 

@@ -1,0 +1,1 @@
+"""Gaussian laws as systems of python-control, and feedback around a plan."""
