@@ -45,7 +45,8 @@ class AttractorKind(Enum):
     )
     CONTINUUM = (
         "Modes on the imaginary axis are not observed by K: there is a continuum of equilibria or "
-        "of motions on top of `covariance`, and the start decides which one is approached."
+        "of motions on top of `covariance`, and the start decides which one is approached, or, "
+        "where modes that are observed drive them, how fast they grow, like a power of t."
     )
     PERIODIC = "There is no limit: a complex pair is split by the rank, so that S turns for ever."
     DEPENDS_ON_START = "Modes of equal growth compete: the limit depends on the start."
