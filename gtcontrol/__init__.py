@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .comparison.systems import to_control as to_control
     from .comparison.tracking import track as track
     from .errors import GtcontrolError as GtcontrolError
+    from .feedforward import FeedForward as FeedForward
     from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
     from .parameters import Parameters as Parameters
     from .problem.bounds import Bounds as Bounds
@@ -83,6 +84,7 @@ _HOMES = {
     "Definiteness": "status",
     "Equilibrium": "results.equilibria",
     "Design": "results.design",
+    "FeedForward": "feedforward",
     "FilterRun": "results.filtering",
     "Gaussian": "gaussian",
     "GaussianPath": "steering.exact.path",

@@ -25,7 +25,7 @@ PACKAGE = Path(gt.__file__).resolve().parent
 LEVELS = (
     ("errors", "status", "progress", "_interrupt", "_threads"),
     ("_check",),
-    ("gaussian", "parameters", "schedule"),
+    ("gaussian", "parameters", "schedule", "feedforward"),
     ("field", "attention", "arithmetic", "riccati_flow", "riccati_equations"),
     ("problem",),
     ("results",),
