@@ -14,7 +14,7 @@ from . import _check
 from ._check import Array
 from .errors import InvalidMethod, InvalidShape, NotFinite
 
-__all__ = ["ACTIVATIONS", "Activation", "FeedForward"]
+__all__ = ["ACTIVATIONS", "LEAK", "Activation", "FeedForward", "check_feedforward"]
 
 #: Function of the real line, applied entry by entry.
 Activation = Callable[[Array], Array]
@@ -182,21 +182,27 @@ class FeedForward:
         hidden += self.bias
         return np.asarray(np.asarray(self.function(hidden)) @ self.outer.T)
 
-    def require_dim(self, dim: int) -> None:
-        """Refuse tokens of another dimension.
-
-        Raises
-        ------
-        InvalidShape
-            If `dim` is not that of the layer.
-        """
-        if self.dim != dim:
-            raise InvalidShape(
-                f"`feedforward` acts on tokens of dimension {self.dim}, but they have {dim}."
-            )
-
     def __repr__(self) -> str:
         return f"FeedForward(dim={self.dim}, hidden={self.hidden}, activation={self.name})"
+
+
+def check_feedforward(value: object, dim: int) -> FeedForward | None:
+    """Return a layer for tokens of dimension `dim`, or None, checked.
+
+    Raises
+    ------
+    InvalidShape
+        If it is no layer, or acts on another dimension.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, FeedForward):
+        raise InvalidShape(f"`feedforward` must be a FeedForward, not {type(value).__name__}.")
+    if value.dim != dim:
+        raise InvalidShape(
+            f"`feedforward` acts on tokens of dimension {value.dim}, but they have {dim}."
+        )
+    return value
 
 
 def _checked_activation(activation: object) -> str | Activation:

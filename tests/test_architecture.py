@@ -26,7 +26,7 @@ LEVELS = (
     ("errors", "status", "progress", "_interrupt", "_threads"),
     ("_check",),
     ("gaussian", "parameters", "schedule", "feedforward"),
-    ("field", "attention", "arithmetic", "riccati_flow", "riccati_equations"),
+    ("field", "attention", "moments", "arithmetic", "riccati_flow", "riccati_equations"),
     ("problem",),
     ("results",),
     ("simulation",),

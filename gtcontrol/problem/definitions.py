@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._check import Array
+from ..feedforward import FeedForward
 from ..gaussian import Gaussian
 from ..parameters import Parameters
 from ..riccati_equations.equation import RiccatiEquation
@@ -37,7 +38,10 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class SimulationProblem:
-    """Move `start` under `schedule`, as a flow or through a number of residual layers."""
+    """Move `start` under `schedule`, as a flow or through a number of residual layers.
+
+    A nonlinear `feedforward` layer is replaced by an affine map, by `linearisation`.
+    """
 
     start: Gaussian
     schedule: Schedule
@@ -45,6 +49,8 @@ class SimulationProblem:
     layers: int | None = None
     rtol: float = 1e-12
     max_steps: int = 20_000
+    feedforward: FeedForward | None = None
+    linearisation: str = "statistical"
     name: str = ""
 
 
