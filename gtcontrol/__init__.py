@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .results.blow_up import BlowUp as BlowUp
     from .results.certificate import Certificate as Certificate
     from .results.claims import Claim as Claim
+    from .results.closeness import Closeness as Closeness
     from .results.comparison import Comparison as Comparison
     from .results.design import Design as Design
     from .results.equilibria import Equilibrium as Equilibrium
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from .steering.exact.path import GaussianPath as GaussianPath
     from .steering.exact.reachability import reachable as reachable
     from .steering.run import steer as steer
+    from .validation.short_times import closeness as closeness
     from .validation.tokens import (
         TokenRun as TokenRun,
         check_tokens as check_tokens,
@@ -79,6 +81,7 @@ _HOMES = {
     "Bounds": "problem.bounds",
     "Certificate": "results.certificate",
     "Claim": "results.claims",
+    "Closeness": "results.closeness",
     "Comparison": "results.comparison",
     "ControlEnergy": "problem.costs",
     "Definiteness": "status",
@@ -110,6 +113,7 @@ _HOMES = {
     "certify": "certification.run",
     "check_tokens": "validation.tokens",
     "LayerComparison": "comparison.discrete",
+    "closeness": "validation.short_times",
     "compare": "comparison.run",
     "compare_layers": "comparison.discrete",
     "equilibria": "certification.equilibria.run",

@@ -23,6 +23,7 @@ from .measurements import Measurements
 
 __all__ = [
     "CertificationProblem",
+    "ClosenessProblem",
     "ComparisonProblem",
     "DesignProblem",
     "FilterProblem",
@@ -71,6 +72,22 @@ class TokenProblem:
     seed: int | None = None
     antithetic: bool = False
     moment_matched: bool = False
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class ClosenessProblem:
+    """Ask how far the law of tokens with a nonlinear layer moves away from Gaussian flows.
+
+    `seeds` sets of `count` nodes carry the law.
+    """
+
+    start: Gaussian
+    schedule: Schedule
+    horizon: float
+    feedforward: FeedForward
+    count: int = 2048
+    seeds: int = 3
     name: str = ""
 
 
@@ -227,6 +244,7 @@ Problem = (
     | ComparisonProblem
     | DesignProblem
     | FilterProblem
+    | ClosenessProblem
     | TrackingProblem
 )
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import ResultFileInvalid
 from .base import Result
 from .certificate import Certificate
+from .closeness import Closeness
 from .comparison import Comparison
 from .design import Design
 from .filtering import FilterRun
@@ -51,6 +52,7 @@ _KINDS: dict[str, type[Result]] = {
         RiccatiSolution,
         Comparison,
         FilterRun,
+        Closeness,
         Tracking,
     )
 }
