@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .errors import GtcontrolError as GtcontrolError
     from .feedforward import FeedForward as FeedForward
     from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
+    from .mixture import Mixture as Mixture
     from .parameters import Parameters as Parameters
     from .problem.bounds import Bounds as Bounds
     from .problem.costs import (
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from .results.design import Design as Design
     from .results.equilibria import Equilibrium as Equilibrium
     from .results.filtering import FilterRun as FilterRun
+    from .results.mixture import MixtureRun as MixtureRun
     from .results.reachability import Reachability as Reachability
     from .results.riccati import RiccatiSolution as RiccatiSolution
     from .results.steering import Steering as Steering
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from .steering.exact.path import GaussianPath as GaussianPath
     from .steering.exact.reachability import reachable as reachable
     from .steering.run import steer as steer
+    from .validation.mixtures import follow_mixture as follow_mixture
     from .validation.short_times import closeness as closeness
     from .validation.tokens import (
         TokenRun as TokenRun,
@@ -95,6 +98,8 @@ _HOMES = {
     "KalmanModel": "riccati_flow.kalman",
     "KineticEnergy": "problem.costs",
     "Measurements": "problem.measurements",
+    "Mixture": "mixture",
+    "MixtureRun": "results.mixture",
     "MinimumTime": "problem.costs",
     "Parameters": "parameters",
     "Reachability": "results.reachability",
@@ -120,6 +125,7 @@ _HOMES = {
     "design": "certification.design.run",
     "kalman_layers": "comparison.discrete",
     "filter_by_attention": "comparison.filtering.run",
+    "follow_mixture": "validation.mixtures",
     "filter_schedule": "comparison.filtering.flow",
     "load": "results.storage",
     "reachable": "steering.exact.reachability",

@@ -25,7 +25,7 @@ PACKAGE = Path(gt.__file__).resolve().parent
 LEVELS = (
     ("errors", "status", "progress", "_interrupt", "_threads"),
     ("_check",),
-    ("gaussian", "parameters", "schedule", "feedforward"),
+    ("gaussian", "parameters", "schedule", "feedforward", "mixture"),
     ("field", "attention", "moments", "arithmetic", "riccati_flow", "riccati_equations"),
     ("problem",),
     ("results",),
@@ -183,7 +183,7 @@ def test_engines_do_not_import_each_other():
         if source.room in engines and found.module.startswith("gtcontrol.")
     }
     crossing = {(a, b) for a, b in pairs if a != b and b in engines}
-    beside = {"steering", "certification", "comparison"}
+    beside = {"steering", "certification", "comparison", "validation"}
     assert crossing == {(engine, "simulation") for engine in beside}
 
 

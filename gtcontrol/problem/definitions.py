@@ -13,6 +13,7 @@ import numpy as np
 from .._check import Array
 from ..feedforward import FeedForward
 from ..gaussian import Gaussian
+from ..mixture import Mixture
 from ..parameters import Parameters
 from ..riccati_equations.equation import RiccatiEquation
 from ..riccati_flow.kalman import KalmanModel
@@ -27,6 +28,7 @@ __all__ = [
     "ComparisonProblem",
     "DesignProblem",
     "FilterProblem",
+    "MixtureProblem",
     "Problem",
     "ReachabilityProblem",
     "RiccatiProblem",
@@ -88,6 +90,21 @@ class ClosenessProblem:
     feedforward: FeedForward
     count: int = 2048
     seeds: int = 3
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureProblem:
+    """Ask how far a mixture under attention moves away from its moved components.
+
+    `seeds` sets of `count` nodes for each component carry the law.
+    """
+
+    start: Mixture
+    schedule: Schedule
+    horizon: float
+    count: int = 1024
+    seeds: int = 2
     name: str = ""
 
 
@@ -245,6 +262,7 @@ Problem = (
     | DesignProblem
     | FilterProblem
     | ClosenessProblem
+    | MixtureProblem
     | TrackingProblem
 )
 

@@ -17,6 +17,7 @@ from .comparison import Comparison
 from .design import Design
 from .filtering import FilterRun
 from .folders import path_of
+from .mixture import MixtureRun
 from .reachability import Reachability
 from .riccati import RiccatiSolution
 from .steering import Steering
@@ -53,6 +54,7 @@ _KINDS: dict[str, type[Result]] = {
         Comparison,
         FilterRun,
         Closeness,
+        MixtureRun,
         Tracking,
     )
 }

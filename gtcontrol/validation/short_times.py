@@ -26,7 +26,7 @@ from .mean_field import WeightedLaw, march, velocity
 from .nodes import Nodes, normal_nodes
 from .slices import directions, sliced
 
-__all__ = ["closeness", "rate_of"]
+__all__ = ["closeness", "rate_of", "resolved", "told", "wanted_times"]
 
 #: Times are the horizon divided by powers of two, so many of them.
 TIMES = 5
@@ -98,8 +98,8 @@ def closeness(
         raise InvalidShape("`feedforward` is needed: without it the law stays Gaussian, exactly.")
     if not start.rank:
         raise InvalidNumber("`start` has rank 0: one token, which stays one.")
-    schedule, end = _resolved(parameters, horizon, start.dim)
-    wanted = _times(times, end)
+    schedule, end = resolved(parameters, horizon, start.dim)
+    wanted = wanted_times(times, end)
     nodes = 1 << (_check.integer("count", count, low=2) - 1).bit_length()
     memory.require(f"{nodes} nodes", 40.0 * nodes * start.dim, "take fewer nodes")
     problem = ClosenessProblem(
@@ -118,7 +118,7 @@ def closeness(
         )
     runs = []
     for seed in range(problem.seeds):
-        tell = _told(progress, seed, problem.seeds, end)
+        tell = told(progress, seed, problem.seeds, end)
         runs.append(_measure(problem, flows, wanted, normal_nodes(nodes, seed, start, layer), tell))
     curves, laws, tokens = runs[0][0], runs[0][1], runs[0][2]
     curves = np.stack([run[0] for run in runs])
@@ -199,9 +199,10 @@ def _matched(true: Gaussian, tokens: Array, nodes: Nodes) -> Array:
     return np.asarray(true.mean + nodes.points @ factor.T)
 
 
-def _resolved(
+def resolved(
     parameters: Parameters | Schedule, horizon: float | None, dim: int
 ) -> tuple[Schedule, float]:
+    """The schedule and its horizon, refused with process noise."""
     schedule, end = resolve(parameters, horizon, dim)
     if schedule.noisy:
         raise InvalidMethod(
@@ -210,7 +211,8 @@ def _resolved(
     return schedule, end
 
 
-def _times(times: ArrayLike | None, end: float) -> Array:
+def wanted_times(times: ArrayLike | None, end: float) -> Array:
+    """Times to measure at, checked; halvings of the horizon by default."""
     if times is None:
         return np.array([end / 2**i for i in range(TIMES - 1, -1, -1)])
     made = _check.vector("times", times)
@@ -224,7 +226,9 @@ def _times(times: ArrayLike | None, end: float) -> Array:
     return np.minimum(made, end)
 
 
-def _told(progress: Progress, seed: int, seeds: int, end: float) -> Tell:
+def told(progress: Progress, seed: int, seeds: int, end: float) -> Tell:
+    """Progress within one of several sets of nodes."""
+
     def tell(t: float) -> None:
         progress((seed + min(t / end, 1.0)) / seeds, f"nodes {seed + 1} of {seeds}, t = {t:.4g}")
 

@@ -28,8 +28,10 @@ def directions(dim: int) -> Array:
     return np.asarray(made / np.linalg.norm(made, axis=1, keepdims=True))
 
 
-def sliced(first: Array, second: Array, weights: Array, along: Array) -> float:
-    """Sliced W₂ between two laws on nodes with the same weights.
+def sliced(
+    first: Array, second: Array, weights: Array, along: Array, others: Array | None = None
+) -> float:
+    """Sliced W₂ between two laws on weighted nodes.
 
     Each is projected on the directions; on a line W₂ is the L² distance of the quantile
     functions.  These are averaged over bins of equal probability first: where nodes are moved
@@ -42,13 +44,16 @@ def sliced(first: Array, second: Array, weights: Array, along: Array) -> float:
     weights : (N,) array
     along : (n, d) array
         Unit vectors.
+    others : (N,) array, optional
+        Weights of the second nodes, if they differ.
 
     Returns
     -------
     float
         Root of the mean of W₂² over the directions.
     """
-    one, other = (_quantiles(tokens @ along.T, weights) for tokens in (first, second))
+    one = _quantiles(first @ along.T, weights)
+    other = _quantiles(second @ along.T, weights if others is None else others)
     return float(np.sqrt(np.mean((one - other) ** 2)))
 
 

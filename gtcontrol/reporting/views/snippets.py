@@ -13,9 +13,11 @@ from ...problem.bounds import Bounds
 from ...problem.costs import ControlEnergy, Cost, KineticEnergy, MinimumTime
 from ...problem.definitions import (
     CertificationProblem,
+    ClosenessProblem,
     ComparisonProblem,
     DesignProblem,
     FilterProblem,
+    MixtureProblem,
     ReachabilityProblem,
     SimulationProblem,
     SteeringProblem,
@@ -30,6 +32,8 @@ __all__ = [
     "comparing",
     "designing",
     "filtering",
+    "following",
+    "measuring",
     "reaching",
     "simulating",
     "steering",
@@ -158,6 +162,26 @@ def filtering(problem: FilterProblem) -> str:
     return (
         f"{_SAVED}run = gt.filter_by_attention(\n    p.model,\n    p.start,\n    p.measurements,\n"
         f"    tokens=p.counts,\n    rng={rng},\n{listed})\nprint(run.summary())\n"
+    )
+
+
+def measuring(problem: ClosenessProblem) -> str:
+    """Python code that measures again, from its saved values."""
+    options = "count=p.count, seeds=p.seeds"
+    if not isinstance(problem.feedforward.activation, str):
+        return ""  # a function is not saved
+    return (
+        f"{_SAVED}seen = gt.closeness(\n    p.start, p.schedule, p.feedforward, p.horizon,\n"
+        f'    times=gt.load("FOLDER").times, {options},\n)\nprint(seen.summary())\n'
+    )
+
+
+def following(problem: MixtureProblem) -> str:
+    """Python code that follows the mixture again, from its saved values."""
+    return (
+        f"{_SAVED}seen = gt.follow_mixture(\n    p.start, p.schedule, p.horizon,\n"
+        f'    times=gt.load("FOLDER").times, count={problem.count}, seeds={problem.seeds},\n)\n'
+        "print(seen.summary())\n"
     )
 
 

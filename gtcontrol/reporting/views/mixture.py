@@ -1,0 +1,113 @@
+"""A mixture beside the mixtures of its moved components, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...results.mixture import MixtureRun
+from ...status import Status
+from ..wording import count, duration, number, percent
+from . import snippets
+from .base import Fact, Table, View
+from .closeness import order_words
+from .statements import law_fact
+
+__all__ = ["CURVES", "view"]
+
+#: Name of a distance -> what it is.
+CURVES = {
+    "apart": "law, components moved each by itself",
+    "coupled": "law, components moved by the best affine maps",
+    "apart_moments": "moments, components moved each by itself",
+    "coupled_moments": "moments, components moved by the best affine maps",
+    "component_shape": "components: from a Gaussian each",
+}
+
+
+def view(result: MixtureRun) -> View:
+    """Put a run into words."""
+    p = result.problem
+    return View(
+        title=p.name or f"a mixture of {len(p.start.laws)} Gaussians, dimension {p.start.dim}",
+        verdict=result.status.name,
+        good=result.answered,
+        headline=_headline(result),
+        facts=tuple(_facts(result)),
+        statement=tuple(_statement(result)),
+        captions={
+            "law": (
+                "The true law at the last time (dots, one colour for each component) with the "
+                "2-standard-deviation ellipses of what the components have become, of components "
+                "moved by the best affine maps, and of components that move by themselves."
+            ),
+            "distances": (
+                "Distances of the true law to the mixtures of moved components against time, on "
+                "logarithmic axes; the grey line is what the nodes cannot resolve."
+            ),
+        },
+        notes=(
+            "True law: the mean field of infinitely many tokens, carried by weighted nodes.",
+            "For a mixture the average under attention is a sum over the components with weights "
+            "that depend on the query: it is not affine, and couples the components.",
+        ),
+        tables=(_distances(result),),
+        command=snippets.command(p.name),
+        code=snippets.following(p),
+    )
+
+
+def _headline(result: MixtureRun) -> str:
+    errors, last = result.errors, float(result.times[-1])
+    ending = ""
+    if result.status is not Status.SUCCESS:
+        ending = f" {result.status.value} It was followed up to t = {number(last)}."
+    floor = float(result.floor[-1])
+    if max(errors["apart"], errors["coupled"]) <= floor:
+        return (
+            f"At t = {number(last)} the law is the mixture of its moved components, as far as the "
+            f"nodes resolve ({percent(floor)} of its size).{ending}"
+        )
+    return (
+        f"The mixture does not stay the mixture of its moved components: at t = {number(last)} "
+        f"the law is {percent(errors['apart'])} of its size away if each component moves by "
+        f"itself, {percent(errors['coupled'])} if they are moved by the best affine maps in the "
+        f"field of all; the nodes resolve {percent(floor)}.{ending}"
+    )
+
+
+def _facts(result: MixtureRun) -> list[Fact]:
+    facts = [Fact("status", f"{result.status.name}: {result.status.value}")]
+    for name, what in CURVES.items():
+        size = percent(result.errors[name])
+        facts.append(Fact(what, f"{size} at the end, like {order_words(result.orders[name])}"))
+    facts.append(Fact("resolved by the nodes", percent(float(result.floor[-1]))))
+    return [*facts, Fact("work", duration(result.seconds))]
+
+
+def _statement(result: MixtureRun) -> list[Fact]:
+    p = result.problem
+    components = [
+        law_fact(f"component {k + 1}, weight {number(float(weight), 4)}", law)
+        for k, (weight, law) in enumerate(zip(p.start.weights, p.start.laws, strict=True))
+    ]
+    return [
+        Fact("question", "whether a mixture of Gaussians stays one under attention"),
+        *components,
+        Fact("times", f"{number(float(result.times[0]))} to {number(float(result.times[-1]))}"),
+        Fact("nodes", f"{p.count} for each component, {count(p.seeds, 'set')} of them"),
+    ]
+
+
+def _distances(result: MixtureRun) -> Table:
+    rows = []
+    for i, t in enumerate(result.times):
+        values = [float(np.mean(getattr(result, name)[:, i])) for name in CURVES]
+        values.append(float(result.floor[i]))
+        rows.append((number(float(t), 4), *(number(value, 3) for value in values)))
+    header = ("t", "apart", "affine", "moments, apart", "moments, affine", "component shape")
+    return Table(
+        "Distances against time",
+        (*header, "resolved"),
+        tuple(rows),
+        note="Relative to the size of the law; averages over the sets of nodes.",
+    )
