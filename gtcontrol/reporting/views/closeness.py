@@ -45,12 +45,14 @@ def view(result: Closeness) -> View:
             ),
         },
         notes=(
-            "True law: the mean field of infinitely many tokens, carried by weighted nodes whose "
-            "moments, and whose averages of the layer, are exact at time 0.",
+            (
+                "True law: the mean field of infinitely many tokens, carried by weighted nodes "
+                "whose moments, and whose averages of the layer, are exact at time 0."
+            ),
         ),
         tables=(_distances(result),),
         command=snippets.command(p.name),
-        code=snippets.measuring(p),
+        code=snippets.measuring(p, result.times),
     )
 
 

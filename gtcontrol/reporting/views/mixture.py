@@ -47,12 +47,14 @@ def view(result: MixtureRun) -> View:
         },
         notes=(
             "True law: the mean field of infinitely many tokens, carried by weighted nodes.",
-            "For a mixture the average under attention is a sum over the components with weights "
-            "that depend on the query: it is not affine, and couples the components.",
+            (
+                "For a mixture the average under attention is a sum over the components with "
+                "weights that depend on the query: it is not affine, and couples the components."
+            ),
         ),
         tables=(_distances(result),),
         command=snippets.command(p.name),
-        code=snippets.following(p),
+        code=snippets.following(p, result.times),
     )
 
 
