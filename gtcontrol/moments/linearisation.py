@@ -18,9 +18,10 @@ import numpy as np
 from .._check import Array
 from ..errors import InvalidMethod
 from ..feedforward import FeedForward
+from ..parameters import Parameters
 from .activations import derivative, mean_and_slope
 
-__all__ = ["LINEARISATIONS", "Linearisation", "affine", "check_linearisation"]
+__all__ = ["LINEARISATIONS", "Linearisation", "absorbed", "affine", "check_linearisation"]
 
 #: How a feed-forward layer is replaced by an affine map.
 Linearisation = Literal["statistical", "jacobian"]
@@ -75,3 +76,15 @@ def affine(
         deviation = np.linalg.norm(layer.inner @ root, axis=1)
         value, slope = mean_and_slope(layer.activation, centre, deviation)
     return layer.outer @ value, (layer.outer * slope) @ layer.inner
+
+
+def absorbed(
+    p: Parameters, layer: FeedForward, mean: Array, root: Array, linearisation: str
+) -> Parameters:
+    """Parameters whose affine part holds the map that stands for a layer at N(m, S).
+
+    With c and J of :func:`affine`, A gains J and b gains c - J m.
+    """
+    velocity, J = affine(layer, mean, root, linearisation)
+    b = p.b + velocity - J @ mean
+    return Parameters.trusted(p.A + J, p.B, p.V, b, p.noise, p.beta)

@@ -13,7 +13,7 @@ from ..errors import ResultFileInvalid
 from ..problem.definitions import ClosenessProblem
 from ..status import Status
 from .base import Arrays, Result
-from .feedforwards import pack_feedforward, unpack_feedforward
+from .feedforward import pack_feedforward, unpack_feedforward
 from .packing import pack_gaussian, unpack_gaussian
 from .plain import agree, pack_plain, plain, read_array, read_status, read_times
 from .schedules import pack_schedule, unpack_schedule
@@ -102,7 +102,7 @@ class Closeness(Result):
     def pack(self) -> tuple[dict[str, Any], Arrays]:
         """Plain values and arrays."""
         p = self.problem
-        layer, arrays = pack_feedforward(p.feedforward)
+        layer, arrays = pack_feedforward("feedforward", p.feedforward)
         values = {**pack_plain(p), **pack_plain(self), **layer, "status": self.status.name}
         values["orders"] = self.orders
         arrays |= pack_schedule("schedule", p.schedule) | pack_gaussian("start", p.start)
@@ -113,7 +113,7 @@ class Closeness(Result):
     @classmethod
     def unpack(cls, values: dict[str, Any], arrays: Arrays) -> Closeness:
         """Restore the result."""
-        layer = unpack_feedforward(values, arrays)
+        layer = unpack_feedforward("feedforward", values, arrays)
         if layer is None:
             raise ResultFileInvalid("the feed-forward layer is missing.")
         problem = ClosenessProblem(

@@ -16,7 +16,7 @@ from ..gaussian import Gaussian
 from ..problem.definitions import SimulationProblem
 from ..status import Status
 from .base import Arrays, Result
-from .feedforwards import pack_feedforward, unpack_feedforward
+from .feedforward import pack_feedforward, unpack_feedforward
 from .packing import pack_gaussian, unpack_gaussian
 from .plain import agree, plain, read_array, read_status, read_times
 from .schedules import pack_schedule, unpack_schedule
@@ -199,7 +199,7 @@ class Trajectory(Result):
         }
         arrays = {"times": self.times, "means": self.means, "factors": self.factors}
         arrays |= pack_gaussian("start", p.start) | pack_schedule("schedule", p.schedule)
-        layer_values, layer_arrays = pack_feedforward(p.feedforward)
+        layer_values, layer_arrays = pack_feedforward("feedforward", p.feedforward)
         values, arrays = values | layer_values, arrays | layer_arrays
         dense = self.interpolant
         if dense is not None:
@@ -218,7 +218,7 @@ class Trajectory(Result):
         problem = SimulationProblem(
             start=unpack_gaussian("start", arrays),
             schedule=unpack_schedule("schedule", arrays),
-            feedforward=unpack_feedforward(values, arrays),
+            feedforward=unpack_feedforward("feedforward", values, arrays),
             **plain(SimulationProblem, values),
         )
         _check.number("horizon", problem.horizon, low=0.0, strict=True)

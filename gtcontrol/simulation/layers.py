@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._check import Array
-from ..field import rates
-from ..moments.linearisation import affine
+from ..field import generator, rates
+from ..moments.linearisation import absorbed
 from ..parameters import Parameters, check_finite
 from ..problem import memory
 from ..problem.definitions import SimulationProblem
@@ -54,7 +54,10 @@ def run(problem: SimulationProblem, progress: Progress) -> Outcome:
     try:
         while now.layer < count:
             p = law(now.layer)
-            mean, factor = layer(p, now.mean, now.factor, h, problem)
+            if problem.feedforward is not None:
+                fed = problem.feedforward, now.mean, now.factor, problem.linearisation
+                p = absorbed(p, *fed)
+            mean, factor = layer(p, now.mean, now.factor, h)
             status = _ending(mean, factor, noisy=noisy)
             if status is not Status.SUCCESS:
                 check_finite(p, now.layer * h)
@@ -107,21 +110,15 @@ def _ending(mean: Array, factor: Array, *, noisy: bool) -> Status:
     return Status.UNDERFLOW if not noisy and vanishes(sizes[sizes > 0]) else Status.SUCCESS
 
 
-def _layer(
-    p: Parameters, mean: Array, factor: Array, h: float, problem: SimulationProblem
-) -> tuple[Array, Array]:
+def _layer(p: Parameters, mean: Array, factor: Array, h: float) -> tuple[Array, Array]:
     mean_rate, factor_rate = rates(mean, factor, p.A, p.heads, p.b)
-    if problem.feedforward is not None:
-        velocity, J = affine(problem.feedforward, mean, factor, problem.linearisation)
-        mean_rate, factor_rate = mean_rate + velocity, factor_rate + J @ factor
     return mean + h * mean_rate, factor + h * factor_rate
 
 
-def _noisy_layer(
-    p: Parameters, mean: Array, factor: Array, h: float, problem: SimulationProblem
-) -> tuple[Array, Array]:
-    moved_mean, moved = _layer(p, mean, factor, h, problem)
-    covariance = moved @ moved.T
+def _noisy_layer(p: Parameters, mean: Array, factor: Array, h: float) -> tuple[Array, Array]:
+    mean_rate, _ = rates(mean, factor, p.A, p.heads, p.b)
+    step = np.eye(mean.size) + h * generator(factor @ factor.T, p.A, p.heads)
+    covariance = step @ factor @ (step @ factor).T
     if p.noise is not None:
         covariance = covariance + h * p.noise
-    return moved_mean, factor_of(covariance)
+    return mean + h * mean_rate, factor_of(covariance)

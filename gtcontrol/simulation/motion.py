@@ -10,7 +10,7 @@ import numpy as np
 from .._check import Array
 from ..errors import IncompatibleSchedule
 from ..field import generator, rates
-from ..moments.linearisation import affine
+from ..moments.linearisation import absorbed
 from ..parameters import Parameters, check_finite
 from ..problem.definitions import SimulationProblem
 from ..results.trajectory import factor_of, split
@@ -81,12 +81,10 @@ class Motion:
                 "from the start of a piece on (zero noise is fine)."
             )
         mean, matrix = self.parts(y)
-        mean_rate, matrix_rate = self.rate(p, mean, matrix)
         if self.feedforward is not None:
             root = factor_of(matrix) if self.covariance_form else matrix
-            velocity, J = affine(self.feedforward, mean, root, self.linearisation)
-            mean_rate, turned = mean_rate + velocity, J @ matrix
-            matrix_rate = matrix_rate + turned + (turned.T if self.covariance_form else 0.0)
+            p = absorbed(p, self.feedforward, mean, root, self.linearisation)
+        mean_rate, matrix_rate = self.rate(p, mean, matrix)
         made = np.concatenate([mean_rate, matrix_rate.ravel()])
         if not np.all(np.isfinite(made)):
             check_finite(p, t)

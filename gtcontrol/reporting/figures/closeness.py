@@ -95,7 +95,9 @@ def mixture(result: MixtureRun) -> dict[str, Figure]:
     ax = fig.add_subplot()
     curves = {name: getattr(result, name) for name in _MIXTURE}
     _distances(ax, result.times, curves, result.orders, _MIXTURE)
-    ax.plot(result.times, result.floor, color=GREY, ls=":", lw=2, label="resolved by the nodes")
+    ax.plot(
+        result.times, result.floor, color=GREY, ls=":", lw=2, label="two sets of nodes of one law"
+    )
     fig.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return {**made, "distances": fig}
 
@@ -182,7 +184,12 @@ def _components(result: MixtureRun) -> Figure:
     plane = plane_of([*laws, *(law for kind in kinds for law in kind)], kinds[0][-1])
     fig = figure(8.0, 5.6)
     last = number(float(result.times[-1]), 4)
-    title(fig, f"At t = {last} no component is where it would be by itself, and none is Gaussian")
+    errors = result.errors
+    title(
+        fig,
+        f"At t = {last} the law is {percent(errors['apart'])} away from components that move by "
+        f"themselves, and its components {percent(errors['component_shape'])} from Gaussians",
+    )
     ax = fig.add_subplot()
     for k in range(len(laws)):
         cloud = result.tokens[result.labels == k]

@@ -17,10 +17,10 @@ __all__ = ["CURVES", "order_words", "view"]
 
 #: Name of a distance -> what it is, and the order in t that theory gives.
 CURVES = {
-    "shape": ("shape: to the Gaussian with the law's own moments", 1),
-    "law": ("law: to the statistically linearised flow", 1),
-    "moments": ("moments of the statistically linearised flow", 2),
-    "naive": ("moments if the layer is linearised at the mean", 1),
+    "shape": ("from the law to the Gaussian with its own moments", 1),
+    "law": ("from the law to the statistically linearised flow", 1),
+    "moments": ("of the moments of the statistically linearised flow", 2),
+    "naive": ("of the moments if the layer is linearised at the mean", 1),
 }
 
 
@@ -86,7 +86,7 @@ def _facts(result: Closeness) -> list[Fact]:
         words = order_words(order)
         if not math.isnan(order):
             words += f" (theory: t^{theory}); sets of nodes differ by {percent(spreads[name])}"
-        facts.append(Fact(what, words))
+        facts.append(Fact(name, f"{words}: distance {what}"))
     return [*facts, Fact("work", duration(result.seconds))]
 
 

@@ -14,13 +14,13 @@ from .statements import law_fact
 
 __all__ = ["CURVES", "view"]
 
-#: Name of a distance -> what it is.
+#: Name of a distance -> what it is called, and what it is.
 CURVES = {
-    "apart": "law, components moved each by itself",
-    "coupled": "law, components moved by the best affine maps",
-    "apart_moments": "moments, components moved each by itself",
-    "coupled_moments": "moments, components moved by the best affine maps",
-    "component_shape": "components: from a Gaussian each",
+    "apart": ("law, apart", "from the law to components that move each by itself"),
+    "coupled": ("law, affine", "from the law to components moved by the best affine maps"),
+    "apart_moments": ("moments, apart", "of the moments, components moved each by itself"),
+    "coupled_moments": ("moments, affine", "of the moments, components moved by affine maps"),
+    "component_shape": ("components", "from each component to the Gaussian with its moments"),
 }
 
 
@@ -42,7 +42,9 @@ def view(result: MixtureRun) -> View:
             ),
             "distances": (
                 "Distances of the true law to the mixtures of moved components against time, on "
-                "logarithmic axes; the grey line is what the nodes cannot resolve."
+                "logarithmic axes, with bands over the sets of nodes. Both laws are carried by the "
+                "same nodes; the dotted grey line is how far two independent sets of nodes of one "
+                "law are apart."
             ),
         },
         notes=(
@@ -67,22 +69,25 @@ def _headline(result: MixtureRun) -> str:
     if max(errors["apart"], errors["coupled"]) <= floor:
         return (
             f"At t = {number(last)} the law is the mixture of its moved components, as far as the "
-            f"nodes resolve ({percent(floor)} of its size).{ending}"
+            f"nodes can tell ({percent(floor)} of its size).{ending}"
         )
     return (
         f"The mixture does not stay the mixture of its moved components: at t = {number(last)} "
         f"the law is {percent(errors['apart'])} of its size away if each component moves by "
         f"itself, {percent(errors['coupled'])} if they are moved by the best affine maps in the "
-        f"field of all; the nodes resolve {percent(floor)}.{ending}"
+        f"field of all; two sets of nodes of one law differ by {percent(floor)}.{ending}"
     )
 
 
 def _facts(result: MixtureRun) -> list[Fact]:
     facts = [Fact("status", f"{result.status.name}: {result.status.value}")]
-    for name, what in CURVES.items():
-        size = percent(result.errors[name])
-        facts.append(Fact(what, f"{size} at the end, like {order_words(result.orders[name])}"))
-    facts.append(Fact("resolved by the nodes", percent(float(result.floor[-1]))))
+    for name, (label, what) in CURVES.items():
+        words = (
+            f"{percent(result.errors[name])} at the end, like {order_words(result.orders[name])}"
+        )
+        facts.append(Fact(label, f"{words}: distance {what}"))
+    floor = percent(float(result.floor[-1]))
+    facts.append(Fact("nodes", f"two sets of nodes of one and the same law differ by {floor}"))
     return [*facts, Fact("work", duration(result.seconds))]
 
 
@@ -109,7 +114,7 @@ def _distances(result: MixtureRun) -> Table:
     header = ("t", "apart", "affine", "moments, apart", "moments, affine", "component shape")
     return Table(
         "Distances against time",
-        (*header, "resolved"),
+        (*header, "two sets of nodes"),
         tuple(rows),
         note="Relative to the size of the law; averages over the sets of nodes.",
     )
