@@ -151,7 +151,7 @@ def _of_function(function: Activation, mean: Array, deviation: Array) -> Moments
     from two larger deviations.
     """
     floor = SMALLEST * np.maximum(1.0, np.abs(mean))
-    value, slope = np.array(function(mean), dtype=float), np.empty_like(mean)
+    value, slope = np.array(quadrature.evaluate(function, mean)), np.empty_like(mean)
     wide = deviation >= floor
     if np.any(wide):
         value[wide], tilted = quadrature.adaptive(function, mean[wide], deviation[wide])

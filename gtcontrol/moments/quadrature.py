@@ -16,7 +16,7 @@ from scipy.integrate import IntegrationWarning, quad_vec
 from .._check import Array
 from ..errors import NotFinite
 
-__all__ = ["REACH", "TOLERANCE", "adaptive", "panels"]
+__all__ = ["REACH", "TOLERANCE", "adaptive", "evaluate", "panels"]
 
 #: Standard deviations on either side that are integrated over; beyond lies less than 1e-22.
 REACH = 10.0
@@ -84,13 +84,7 @@ def adaptive(function: Callable[[Array], Array], mean: Array, deviation: Array) 
     """
 
     def integrand(z: float) -> Array:
-        values = np.asarray(function(mean + deviation * z), dtype=float)
-        if not np.all(np.isfinite(values)):
-            j = int(np.argmin(np.isfinite(values)))
-            raise NotFinite(
-                f"`activation` is {values[j]} at {mean[j] + deviation[j] * z:g}; it must be "
-                "finite on the real line."
-            )
+        values = evaluate(function, mean + deviation * z)
         density = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
         return np.asarray(density * np.array([values, z * values]))
 
@@ -117,3 +111,22 @@ def adaptive(function: Callable[[Array], Array], mean: Array, deviation: Array) 
             "function that is piecewise smooth."
         )
     return np.asarray(made)
+
+
+def evaluate(function: Callable[[Array], Array], u: Array) -> Array:
+    """Values of a function that was given, checked to be finite.
+
+    Raises
+    ------
+    NotFinite
+        With the place, if they are not.
+    """
+    with np.errstate(all="ignore"):  # what is not finite is refused here
+        values = np.asarray(function(u), dtype=float)
+    finite = np.isfinite(values)
+    if not finite.all():
+        j = int(np.argmin(finite))
+        raise NotFinite(
+            f"`activation` is {values[j]} at {u[j]:g}; it must be finite on the real line."
+        )
+    return values
