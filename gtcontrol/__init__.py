@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from .steering.exact.path import GaussianPath as GaussianPath
     from .steering.exact.reachability import reachable as reachable
     from .steering.run import steer as steer
+    from .validation.departure import Departure as Departure, detect_departure as detect_departure
     from .validation.tokens import (
         TokenRun as TokenRun,
         check_tokens as check_tokens,
@@ -101,6 +102,8 @@ _HOMES = {
     "Status": "status",
     "Steering": "results.steering",
     "TokenCheck": "results.tokens",
+    "Departure": "validation.departure",
+    "detect_departure": "validation.departure",
     "TokenRun": "validation.tokens",
     "Tracking": "results.tracking",
     "Trajectory": "results.trajectory",
