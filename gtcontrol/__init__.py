@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from .steering.exact.path import GaussianPath as GaussianPath
     from .steering.exact.reachability import reachable as reachable
     from .steering.run import steer as steer
+    from .validation.departure import Departure as Departure, detect_departure as detect_departure
     from .validation.mixtures import follow_mixture as follow_mixture
     from .validation.short_times import closeness as closeness
     from .validation.tokens import (
@@ -109,6 +110,8 @@ _HOMES = {
     "Status": "status",
     "Steering": "results.steering",
     "TokenCheck": "results.tokens",
+    "Departure": "validation.departure",
+    "detect_departure": "validation.departure",
     "TokenRun": "validation.tokens",
     "Tracking": "results.tracking",
     "Trajectory": "results.trajectory",

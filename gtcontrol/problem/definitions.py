@@ -61,7 +61,8 @@ class SimulationProblem:
 class TokenProblem:
     """Move `count` softmax tokens under `schedule`, as a flow or through residual layers.
 
-    `start` is the law from which they were drawn, if they were.
+    `start` is the law from which they were drawn, if they were.  `backend` is what computes the
+    softmax averages, "numpy" or "torch", and `dtype` in which precision.
     """
 
     count: int
@@ -74,6 +75,11 @@ class TokenProblem:
     seed: int | None = None
     antithetic: bool = False
     moment_matched: bool = False
+    feedforward: FeedForward | None = None
+    mask_self: bool = False
+    causal: bool = False
+    backend: str = "numpy"
+    dtype: str = "float64"
     name: str = ""
 
 
