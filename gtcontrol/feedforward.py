@@ -182,6 +182,19 @@ class FeedForward:
         hidden += self.bias
         return np.asarray(np.asarray(self.function(hidden)) @ self.outer.T)
 
+    def require_dim(self, dim: int) -> None:
+        """Refuse tokens of another dimension.
+
+        Raises
+        ------
+        InvalidShape
+            If `dim` is not that of the layer.
+        """
+        if self.dim != dim:
+            raise InvalidShape(
+                f"`feedforward` acts on tokens of dimension {self.dim}, but they have {dim}."
+            )
+
     def __repr__(self) -> str:
         return f"FeedForward(dim={self.dim}, hidden={self.hidden}, activation={self.name})"
 
@@ -198,10 +211,7 @@ def check_feedforward(value: object, dim: int) -> FeedForward | None:
         return None
     if not isinstance(value, FeedForward):
         raise InvalidShape(f"`feedforward` must be a FeedForward, not {type(value).__name__}.")
-    if value.dim != dim:
-        raise InvalidShape(
-            f"`feedforward` acts on tokens of dimension {value.dim}, but they have {dim}."
-        )
+    value.require_dim(dim)
     return value
 
 

@@ -71,7 +71,7 @@ class TokenProblem:
     layers: int | None = None
     rtol: float = 1e-5
     max_steps: int = 10_000
-    start: Gaussian | None = None
+    start: Gaussian | Mixture | None = None
     seed: int | None = None
     antithetic: bool = False
     moment_matched: bool = False

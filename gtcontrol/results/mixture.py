@@ -5,22 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from .. import _check
 from .._check import Array
 from ..errors import ResultFileInvalid
-from ..gaussian import Gaussian
 from ..mixture import Mixture
 from ..problem.definitions import MixtureProblem
 from ..status import Status
 from .base import Arrays, Result
 from .closeness import order_of
-from .packing import pack_gaussian, unpack_gaussian
+from .packing import pack_law, unpack_law
 from .plain import agree, pack_plain, plain, read_array, read_status, read_times
 from .schedules import pack_schedule, unpack_schedule
 
-__all__ = ["MixtureRun", "pack_mixture", "unpack_mixture"]
+__all__ = ["MixtureRun"]
 
 _CURVES = ("apart", "coupled", "apart_moments", "coupled_moments", "component_shape")
 
@@ -100,12 +97,14 @@ class MixtureRun(Result):
         values |= {"orders": self.orders, "errors": self.errors}
         names = ("times", "floor", "means", "covariances", "tokens", "labels", *_CURVES)
         arrays = {name: getattr(self, name) for name in names}
-        return values, arrays | pack_schedule("schedule", p.schedule) | pack_mixture(p.start)
+        return values, arrays | pack_schedule("schedule", p.schedule) | pack_law("start", p.start)
 
     @classmethod
     def unpack(cls, values: dict[str, Any], arrays: Arrays) -> MixtureRun:
         """Restore the result."""
-        start = unpack_mixture(arrays)
+        start = unpack_law("start", arrays)
+        if not isinstance(start, Mixture):
+            raise ResultFileInvalid("`start` must be a mixture; its weights are missing.")
         problem = MixtureProblem(
             start=start,
             schedule=unpack_schedule("schedule", arrays),
@@ -135,20 +134,3 @@ class MixtureRun(Result):
             labels=read_array(arrays, "labels", len(tokens)),
             **plain(cls, values),
         )
-
-
-def pack_mixture(mixture: Mixture) -> Arrays:
-    """Arrays of a mixture that is the start."""
-    arrays = {"start.weights": mixture.weights}
-    for k, law in enumerate(mixture.laws):
-        arrays |= pack_gaussian(f"start.{k}", law)
-    return arrays
-
-
-def unpack_mixture(arrays: Arrays) -> Mixture:
-    """Restore the mixture that is the start."""
-    weights = read_array(arrays, "start.weights", None)
-    if not weights.size or not np.all(weights > 0):
-        raise ResultFileInvalid("`start.weights` must hold positive numbers, one or more.")
-    laws: list[Gaussian] = [unpack_gaussian(f"start.{k}", arrays) for k in range(weights.size)]
-    return Mixture(weights, laws)

@@ -9,11 +9,12 @@ from .. import _check
 from .._check import Array
 from ..errors import ResultFileInvalid
 from ..gaussian import Gaussian
+from ..mixture import Mixture
 from ..problem.definitions import TokenProblem
 from ..status import Status
 from .base import Arrays, Result
 from .feedforward import pack_feedforward, unpack_feedforward
-from .packing import pack_gaussian, unpack_gaussian
+from .packing import pack_law, unpack_law
 from .plain import agree, pack_plain, plain, read_array, read_status, read_times
 from .schedules import pack_schedule, unpack_schedule
 
@@ -121,15 +122,15 @@ class TokenRun(Result):
         layer, matrices = pack_feedforward("feedforward", p.feedforward)
         values, arrays = values | layer, arrays | matrices
         if p.start is not None:
-            arrays |= pack_gaussian("start", p.start)
+            arrays |= pack_law("start", p.start)
         return values, arrays
 
     @classmethod
     def unpack(cls, values: dict[str, Any], arrays: Arrays) -> TokenRun:
         """Restore a run."""
-        start: Gaussian | None = None
-        if "start.mean" in arrays:
-            start = unpack_gaussian("start", arrays)
+        start: Gaussian | Mixture | None = None
+        if "start.mean" in arrays or "start.weights" in arrays:
+            start = unpack_law("start", arrays)
         problem = TokenProblem(
             schedule=unpack_schedule("schedule", arrays),
             start=start,

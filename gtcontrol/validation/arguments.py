@@ -10,6 +10,7 @@ from .._check import Array
 from ..errors import InvalidNumber, InvalidShape
 from ..feedforward import FeedForward
 from ..gaussian import Gaussian
+from ..mixture import Mixture
 from ..problem import memory
 from ..problem.definitions import TokenProblem
 from ..schedule import Schedule
@@ -30,11 +31,11 @@ STAGES = 16
 Random = np.random.Generator | int | np.integer
 
 
-def shape_of(tokens: ArrayLike | Gaussian, count: int | None) -> tuple[int, int]:
+def shape_of(tokens: ArrayLike | Gaussian | Mixture, count: int | None) -> tuple[int, int]:
     """Number N and dimension d of the tokens."""
-    if isinstance(tokens, Gaussian):
+    if isinstance(tokens, Gaussian | Mixture):
         if count is None:
-            raise InvalidNumber("`count` is needed to draw tokens from a Gaussian.")
+            raise InvalidNumber("`count` is needed to draw tokens from a law.")
         return _check.integer("count", count, low=2), tokens.dim
     shape = np.shape(tokens)
     if len(shape) != 2:
@@ -56,10 +57,10 @@ def generator_of(rng: Random | None) -> np.random.Generator | None:
 
 
 def drawn(
-    tokens: ArrayLike | Gaussian, problem: TokenProblem, rng: np.random.Generator | None
+    tokens: ArrayLike | Gaussian | Mixture, problem: TokenProblem, rng: np.random.Generator | None
 ) -> Array:
     """The tokens at time 0, given or drawn, shape (N, d)."""
-    if not isinstance(tokens, Gaussian):
+    if not isinstance(tokens, Gaussian | Mixture):
         return _check.array("tokens", tokens, 2)
     if rng is None:
         raise InvalidNumber("`rng` is needed to draw tokens: pass a numpy Generator or a seed.")

@@ -53,7 +53,8 @@ def closeness(
     An activation that is not affine does not keep laws Gaussian.  Over a short time t the law
     stays within O(t) of the Gaussian flow; the moments of the statistically linearised flow,
     whose rates are exact for a Gaussian, stay within O(t²), those of the flow that is
-    linearised at the mean within O(t) only.
+    linearised at the mean within O(t) only.  (From a singular start the law bends out of its
+    range: the covariance is off by O(t²) there, but W₂, which sees its root, by O(t).)
 
     The true law is the mean field of infinitely many tokens, carried by weighted nodes whose
     errors vanish at t = 0 (see :mod:`gtcontrol.validation.nodes`), so that orders show at

@@ -13,6 +13,7 @@ from ..attention import Mask
 from ..errors import InvalidMethod, InvalidNumber, InvalidShape
 from ..feedforward import FeedForward
 from ..gaussian import Gaussian
+from ..mixture import Mixture
 from ..parameters import Parameters
 from ..problem.definitions import TokenProblem
 from ..progress import Progress, silent
@@ -33,7 +34,7 @@ SINGLE_RTOL = 1e-6
 
 @single_threaded
 def simulate_tokens(
-    tokens: ArrayLike | Gaussian,
+    tokens: ArrayLike | Gaussian | Mixture,
     parameters: Parameters | Schedule,
     horizon: float | None = None,
     *,
@@ -63,7 +64,7 @@ def simulate_tokens(
 
     Parameters
     ----------
-    tokens : (N, d) array or Gaussian
+    tokens : (N, d) array, Gaussian or Mixture
         The tokens at time 0, or the law to draw them from.
     parameters : Parameters or Schedule
         Constant or time-varying parameters of dimension d.
@@ -146,7 +147,7 @@ def simulate_tokens(
         depth,
         max(_check.number("rtol", rtol, low=0.0, strict=True), 3e-14),
         _check.integer("max_steps", max_steps, low=1),
-        tokens if isinstance(tokens, Gaussian) else None,
+        tokens if isinstance(tokens, Gaussian | Mixture) else None,
         int(rng) if isinstance(rng, int | np.integer) else None,
         antithetic,
         moment_matched,

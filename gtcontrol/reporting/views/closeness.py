@@ -79,11 +79,14 @@ def _headline(result: Closeness) -> str:
 
 
 def _facts(result: Closeness) -> list[Fact]:
+    p = result.problem
     facts = [Fact("status", f"{result.status.name}: {result.status.value}")]
     spreads = result.spreads
     for name, (what, theory) in CURVES.items():
         order = result.orders[name]
         words = order_words(order)
+        if p.start.rank < p.start.dim:  # a variance of order t² across the range is a width of t
+            theory = 1
         if not math.isnan(order):
             words += f" (theory: t^{theory}); sets of nodes differ by {percent(spreads[name])}"
         facts.append(Fact(name, f"{words}: distance {what}"))

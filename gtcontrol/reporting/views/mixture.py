@@ -10,7 +10,7 @@ from ..wording import count, duration, number, percent
 from . import snippets
 from .base import Fact, Table, View
 from .closeness import order_words
-from .statements import law_fact
+from .statements import law_facts
 
 __all__ = ["CURVES", "view"]
 
@@ -93,13 +93,9 @@ def _facts(result: MixtureRun) -> list[Fact]:
 
 def _statement(result: MixtureRun) -> list[Fact]:
     p = result.problem
-    components = [
-        law_fact(f"component {k + 1}, weight {number(float(weight), 4)}", law)
-        for k, (weight, law) in enumerate(zip(p.start.weights, p.start.laws, strict=True))
-    ]
     return [
         Fact("question", "whether a mixture of Gaussians stays one under attention"),
-        *components,
+        *law_facts("start", p.start),
         Fact("times", f"{number(float(result.times[0]))} to {number(float(result.times[-1]))}"),
         Fact("nodes", f"{p.count} for each component, {count(p.seeds, 'set')} of them"),
     ]

@@ -10,7 +10,7 @@ from ...status import Status
 from ..wording import count, duration, matrix, number
 from .base import Fact, Table, View
 from .line import on_a_line, spread_words
-from .statements import law_fact
+from .statements import law_facts
 
 __all__ = ["view"]
 
@@ -98,7 +98,7 @@ def _statement(result: TokenRun) -> list[Fact]:
     ]
     drawn = f"drawn {' and '.join(ways) or 'independently'}"
     seed = "" if p.seed is None else f", seed {p.seed}"
-    return [*facts, Fact("draw", drawn + seed), law_fact("start", p.start)]
+    return [*facts, Fact("draw", drawn + seed), *law_facts("start", p.start)]
 
 
 def _moments(result: TokenRun) -> Table:
