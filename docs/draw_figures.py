@@ -39,6 +39,8 @@ WANTED = {
         "errors": "filter-by-attention-errors.png",
     },
     "design-low-rank": {"path": "design-low-rank-path.png"},
+    "tokens-relu": {"distances": "tokens-relu-distances.png"},
+    "tokens-mixture": {"law": "tokens-mixture-law.png"},
     "reach-rank-mismatch": {"laws": "reach-rank-mismatch-laws.png"},
 }
 

@@ -36,6 +36,7 @@ def wave(t):
 HEADS = gt.Schedule(
     [0.0, 0.2, 0.5], [general(), gt.Parameters(V=np.ones((3, 2, 2)), B=-np.ones((3, 2, 2)))]
 )
+LAYER = gt.FeedForward([[1.0, 0.3], [-0.4, 0.9]], [0.2, -0.3], activation="gelu")
 BLOW_UP = gt.Parameters(V=np.eye(2), B=[[1.0, 0.4], [0.0, 0.8]], A=0.1 * np.eye(2))
 
 TRAJECTORIES = {
@@ -119,6 +120,22 @@ RESULTS = TRAJECTORIES | {
     "reachability-without-nearest": lambda: reachability(nearest=False),
     "filter": filtering,
     "filter-with-noise": lambda: filtering(noise=[[0.0, 0.0], [0.0, 0.2]], value=4.0),
+    "with-a-layer": lambda: gt.simulate(
+        LAW, general(), 0.3, feedforward=LAYER, linearisation="jacobian"
+    ),
+    "closeness": lambda: gt.closeness(
+        LAW, general(), LAYER, 0.1, times=[0.05, 0.1], count=256, seeds=2
+    ),
+    "mixture": lambda: gt.follow_mixture(
+        gt.Mixture([0.3, 0.7], [LAW, gt.Gaussian([0.0, 1.0], [[0.5], [0.0]])]),
+        general(),
+        0.1,
+        times=[0.05, 0.1],
+        count=64,
+    ),
+    "tokens-from-a-mixture": lambda: gt.simulate_tokens(
+        gt.Mixture([0.3, 0.7], [LAW, LAW]), general(), 0.1, count=20, rng=0, feedforward=LAYER
+    ),
     "tokens": lambda: gt.simulate_tokens(LAW, general(), 1.0, count=30, rng=3, antithetic=True),
     "tokens-given": lambda: gt.simulate_tokens(
         LAW.sample(30, np.random.default_rng(0)), HEADS, layers=4, observe=3, keep=5

@@ -16,6 +16,7 @@ from scipy.special import softmax
 
 from .._check import Array
 from ..attention import softmax_average
+from ..errors import InvalidNumber
 from ..feedforward import FeedForward
 from ..parameters import Parameters
 
@@ -26,6 +27,9 @@ Velocity = Callable[[float, Array], Array]
 
 #: Fraction of the shortest time of the dynamics that one step of the integrator may take.
 STEP = 0.1
+
+#: Steps between two times at which a law is looked at, at most.
+MOST_STEPS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +133,20 @@ def _average(queries: Array, keys: Array, weights: Array) -> Array:
 
 
 def step_count(span: float, rate: float) -> int:
-    """Number of steps over `span` for dynamics of the given rate, at least two."""
-    return max(2, int(np.ceil(span * rate / STEP)))
+    """Number of steps over `span` for dynamics of the given rate, at least two.
+
+    Raises
+    ------
+    InvalidNumber
+        If they are too many, as close to a blow-up.
+    """
+    count = max(2, int(np.ceil(span * rate / STEP)))
+    if count > MOST_STEPS:
+        raise InvalidNumber(
+            f"the tokens move at rates up to {rate:.3g}, so that a time of {span:.3g} needs "
+            f"{count} steps (at most {MOST_STEPS}); end farther from a blow-up, or rescale."
+        )
+    return count
 
 
 def march(

@@ -154,7 +154,8 @@ class _Study:
         means = np.array([law.mean for law in start.laws])
         factors = np.array([padded(law.factor) for law in start.laws])
         state = self._joined(self._spread(means, factors), means, factors)
-        ends = [start.gaussian, *(flow.final for flow in self.flows)]
+        last = float(self.times[-1])
+        ends = [start.gaussian, *(flow.at(last) for flow in self.flows)]
         rate = max(rate_of(self.problem.schedule(0.0), None, law) for law in ends)
         curves, followers, size, tokens = [], [], [], state[: self.weights.size]
         laws: list[tuple[Array, Array]] = []

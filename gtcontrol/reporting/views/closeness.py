@@ -85,10 +85,10 @@ def _facts(result: Closeness) -> list[Fact]:
     for name, (what, theory) in CURVES.items():
         order = result.orders[name]
         words = order_words(order)
-        if p.start.rank < p.start.dim:  # a variance of order t² across the range is a width of t
-            theory = 1
+        # From a singular start: a variance of order t² across its range is a width of order t.
+        expected = theory if p.start.rank == p.start.dim else 1
         if not math.isnan(order):
-            words += f" (theory: t^{theory}); sets of nodes differ by {percent(spreads[name])}"
+            words += f" (theory: t^{expected}); sets of nodes differ by {percent(spreads[name])}"
         facts.append(Fact(name, f"{words}: distance {what}"))
     return [*facts, Fact("work", duration(result.seconds))]
 
