@@ -36,9 +36,9 @@ def pack_feedforward(name: str, layer: FeedForward | None) -> tuple[dict[str, An
 
 def unpack_feedforward(name: str, values: dict[str, Any], arrays: Arrays) -> FeedForward | None:
     """Restore a layer, if one was saved."""
-    activation = values.get(f"{name}.activation")
-    if activation is None:
+    if f"{name}.activation" not in values and not any(key.startswith(f"{name}.") for key in arrays):
         return None
+    activation = values[f"{name}.activation"]
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ResultFileInvalid(f"unknown activation {activation!r:.40} of `{name}`.")
     inner = read_array(arrays, f"{name}.inner", None, None)

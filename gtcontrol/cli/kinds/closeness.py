@@ -35,10 +35,15 @@ description = "What is measured, in a few words."
 mean = [0.5, 0.0]
 covariance = [[1.0, 0.2], [0.2, 0.5]]
 
-# Affine part and attention; what is left out is zero.  Or pieces, as in the kind "simulate".
+# Affine part and attention; what is left out is zero.
 [parameters]
 V = [[0.5, 0.0], [0.0, 0.5]]
 B = [[-0.5, 0.2], [0.0, -0.3]]
+
+# Instead of [parameters]: pieces, each constant until its time.
+# [[piece]]
+# until = 0.1
+# V = [[0.5, 0.0], [0.0, 0.5]]
 
 # The layer: tokens gain outer act(inner x + bias).
 [feedforward]

@@ -42,10 +42,15 @@ weight = 0.5
 mean = [1.0, 0.5]
 covariance = [[0.2, 0.0], [0.0, 0.4]]
 
-# Affine part and attention; what is left out is zero.  Or pieces, as in the kind "simulate".
+# Affine part and attention; what is left out is zero.
 [parameters]
 V = [[0.8, 0.0], [0.0, 0.8]]
 B = [[0.5, 0.2], [0.0, 0.5]]
+
+# Instead of [parameters]: pieces, each constant until its time.
+# [[piece]]
+# until = 0.1
+# V = [[0.8, 0.0], [0.0, 0.8]]
 
 [mixture]
 horizon = 0.2

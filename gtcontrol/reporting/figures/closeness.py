@@ -144,9 +144,9 @@ def _guide(ax: Axes, times: Array, end: float, order: int) -> None:
     name = "t" if order == 1 else f"t$^{order}$"
     ax.annotate(
         f"slope of {name}",
-        (float(times[0]), float(values[0])),
+        (float(times[times.size // 2]), float(values[times.size // 2])),
         textcoords="offset points",
-        xytext=(4, 6 if order == 1 else -12),
+        xytext=(0, 10) if order == 1 else (8, -14),
         fontsize=9,
     )
 
