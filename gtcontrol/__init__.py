@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from .steering.exact.reachability import reachable as reachable
     from .steering.run import steer as steer
     from .validation.departure import Departure as Departure, detect_departure as detect_departure
+    from .validation.seeds import simulate_token_seeds as simulate_token_seeds
     from .validation.tokens import (
         TokenRun as TokenRun,
         check_tokens as check_tokens,
@@ -126,6 +127,7 @@ _HOMES = {
     "realise_noise": "comparison.realisation",
     "simulate": "simulation.run",
     "simulate_measurements": "comparison.filtering.measurements",
+    "simulate_token_seeds": "validation.seeds",
     "simulate_tokens": "validation.tokens",
     "steer": "steering.run",
     "to_control": "comparison.systems",

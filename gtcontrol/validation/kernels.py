@@ -49,8 +49,15 @@ def choose(backend: str, dtype: str, count: int) -> str:
         )
     if backend != "auto":
         return backend
-    pays = count >= TOKENS and len(os.sched_getaffinity(0)) >= CORES
+    pays = count >= TOKENS and _cores() >= CORES
     return "torch" if installed and pays else "numpy"
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def average_by(backend: str, dtype: str, mask: Mask) -> Average:
