@@ -1,7 +1,7 @@
 """One softmax average over N tokens: time and extra memory, beside torch and the full matrix.
 
-Each measurement of memory runs in a process of its own, as the growth of its largest resident
-size; times are processor seconds of one thread, the smallest of a few, in turn.
+Memory is measured in a process of its own for each, as the growth of its largest size; times are
+processor seconds of one thread, the smallest of a few, in turn.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
@@ -25,6 +26,14 @@ LARGE, SMALL = (20_000, 32), (8_000, 32)
 
 MEGABYTE = 2**20
 
+
+def full_matrix(queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """Softmax average as it is usually written, with the N by N matrix of weights."""
+    scores = queries @ keys.T
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return (weights / weights.sum(axis=1, keepdims=True)) @ keys
+
+
 #: What a process is asked to run, by name.
 KERNELS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "numpy": softmax_average,
@@ -35,33 +44,33 @@ KERNELS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "torch, float32": lambda q, x: fused_average(q, x, single=True),
     "torch, no token attends to itself": lambda q, x: fused_average(q, x, Mask.SELF),
     "torch, causal": lambda q, x: fused_average(q, x, Mask.CAUSAL),
-    "full matrix": lambda q, x: full_matrix(q, x),
+    "full matrix": full_matrix,
 }
 
-#: Runs one kernel and prints the growth of the largest resident size in bytes.
+#: Runs one kernel and prints by how much its memory grows at most, in bytes.  What `getrusage`
+#: says starts with the size of the parent; the kernel's own high-water mark does not (Linux).
 _PROBE = """
-import resource
 from tests.benchmarks import tokens
 queries, keys = tokens.draw({count}, {dim})
 call = tokens.KERNELS[{name!r}]
 call(queries[:64], keys[:64])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = tokens.resident("VmRSS")
 call(queries, keys)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+print(tokens.resident("VmHWM") - before)
 """
+
+
+def resident(line: str) -> int:
+    """Memory of this process in bytes: a line of what Linux says of it."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    found = next(x for x in status.splitlines() if x.startswith(f"{line}:"))
+    return int(found.split()[1]) * 1024
 
 
 def draw(count: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
     """Queries B x with logits of variance one, and keys."""
     keys = np.random.default_rng(0).standard_normal((count, dim))
     return keys / np.sqrt(dim), keys
-
-
-def full_matrix(queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """Softmax average as it is usually written, with the N by N matrix of weights."""
-    scores = queries @ keys.T
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return (weights / weights.sum(axis=1, keepdims=True)) @ keys
 
 
 def measure(count: int) -> list[Figure]:
