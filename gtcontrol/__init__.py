@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from .steering.run import steer as steer
     from .validation.departure import Departure as Departure, detect_departure as detect_departure
     from .validation.mixtures import follow_mixture as follow_mixture
+    from .validation.seeds import simulate_token_seeds as simulate_token_seeds
     from .validation.short_times import closeness as closeness
     from .validation.tokens import (
         TokenRun as TokenRun,
@@ -136,6 +137,7 @@ _HOMES = {
     "realise_noise": "comparison.realisation",
     "simulate": "simulation.run",
     "simulate_measurements": "comparison.filtering.measurements",
+    "simulate_token_seeds": "validation.seeds",
     "simulate_tokens": "validation.tokens",
     "steer": "steering.run",
     "to_control": "comparison.systems",

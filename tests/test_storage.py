@@ -140,6 +140,21 @@ RESULTS = TRAJECTORIES | {
     "tokens-given": lambda: gt.simulate_tokens(
         LAW.sample(30, np.random.default_rng(0)), HEADS, layers=4, observe=3, keep=5
     ),
+    "tokens-masked": lambda: gt.simulate_tokens(
+        LAW,
+        HEADS,
+        0.5,
+        count=20,
+        rng=1,
+        layers=4,
+        mask_self=True,
+        spread=True,
+        dtype="float32",
+        feedforward=gt.FeedForward([[1.0, 0.5]], [0.1], [[0.2], [0.3]], "gelu"),
+    ),
+    "tokens-without-bound": lambda: gt.simulate_tokens(
+        np.zeros((4, 2)), gt.Parameters(noise=np.eye(2)), 1.0, layers=2, rng=1, causal=True
+    ),
 }
 
 every_result = pytest.mark.parametrize("name", RESULTS)

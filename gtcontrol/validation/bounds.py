@@ -120,8 +120,10 @@ def _flow(
             rate = float(np.linalg.eigvalsh(0.5 * (p.A + p.A.T))[-1]) + value_norms(p) + growth[0]
             source = float(np.linalg.norm(p.b)) + growth[1]
         time = end - start
+        # Zero times infinity is zero here.
+        grown = np.exp(rate * time) * radius if radius else 0.0
         gained = np.expm1(rate * time) / rate if rate else time
-        radius = float(np.exp(rate * time) * radius + source * gained)
+        radius = float(grown + (source * gained if source else 0.0))
         reached[end] = radius
     return np.array([reached[float(t)] for t in times])
 

@@ -128,7 +128,8 @@ class Cloud:
         made = self.motion.velocity(p, tokens)
         if not np.all(np.isfinite(made)):
             check_finite(p, self.time)
-            self.trouble = self._trouble(tokens)
+            # Later stages of the same step start from nan, and tell nothing.
+            self.trouble = self._trouble(tokens) or self.trouble
         self.progress(
             min(self.time / self.horizon, 1.0),
             f"{tokens.shape[0]} tokens at t = {self.time:.4g}, evaluation {self.evaluations}",
@@ -136,7 +137,7 @@ class Cloud:
         return made
 
     def refuse_activation(self) -> None:
-        """Raise if the last velocity that was not finite is due to the activation.
+        """Raise if the activation made a velocity since the last step that is not finite.
 
         Trial steps of an integrator may go too far; only where the cloud itself cannot move on
         is this an error.
@@ -234,6 +235,7 @@ def _through(cloud: Cloud, solver: Any, max_steps: int) -> Status:
             return Status.STEP_SIZE
         cloud.time, cloud.tokens = float(solver.t), solver.y.reshape(shape)
         cloud.steps += 1
+        cloud.trouble = ""
         cloud.observe(cloud.time, _between(solver, shape))
     return Status.SUCCESS
 

@@ -49,8 +49,15 @@ def choose(backend: str, dtype: str, count: int) -> str:
         )
     if backend != "auto":
         return backend
-    pays = count >= TOKENS and len(os.sched_getaffinity(0)) >= CORES
+    pays = count >= TOKENS and _cores() >= CORES
     return "torch" if installed and pays else "numpy"
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def average_by(backend: str, dtype: str, mask: Mask) -> Average:
@@ -90,7 +97,9 @@ def fused_average(
     centre = keys.mean(axis=0)
     shifted = keys - centre
     if mask is not Mask.SELF:
-        return np.asarray(_fused(queries, shifted, single, mask is Mask.CAUSAL) + centre)
+        averages = _fused(queries, shifted, single, mask is Mask.CAUSAL)
+        averages += centre
+        return averages
     own = np.einsum("ij,ij->i", queries, shifted)
     count, k = shifted.shape
     extended = np.zeros((count + 1, k + 1))
@@ -100,7 +109,9 @@ def fused_average(
     p = made[:, k:]
     sizes = np.linalg.norm(queries, axis=1) * np.linalg.norm(shifted, axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        averages = (made[:, :k] - p * shifted) / (1.0 - 2.0 * p) + centre
+        averages = made[:, :k] - p * shifted
+        averages /= 1.0 - 2.0 * p
+        averages += centre
         amplified = p[:, 0] / (1.0 - 2.0 * p[:, 0]) * (1.0 + sizes)
     sure = (amplified >= 0) & (amplified < LARGEST_AMPLIFICATION)
     sure &= sizes * np.finfo(np.float32 if single else np.float64).eps < LARGEST_SCORE_ERROR
@@ -114,7 +125,11 @@ def _fused(queries: Array, keys: Array, single: bool, causal: bool) -> Array:
     import torch
     from torch.nn.functional import scaled_dot_product_attention
 
-    kind = torch.float32 if single else torch.float64
-    q, k = (torch.tensor(x, dtype=kind)[None, None] for x in (queries, keys))
+    dtype = np.float32 if single else np.float64
+    # Views of the arrays, not copies; torch wants to be allowed to write.
+    q, k = (
+        torch.from_numpy(np.require(x, dtype=dtype, requirements=["C", "W"]))[None, None]
+        for x in (queries, keys)
+    )
     made = scaled_dot_product_attention(q, k, k, scale=1.0, is_causal=causal)
     return np.asarray(made[0, 0].numpy(), dtype=np.float64)

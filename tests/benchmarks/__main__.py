@@ -11,7 +11,7 @@ import time
 # each other; must be set before NumPy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from . import attention, campaign, certificates, energy, kinetic, riccati, simulation, wide
+from . import attention, campaign, certificates, energy, kinetic, riccati, simulation, tokens, wide
 from .figures import Figure
 
 #: Name -> title, measurement, number of instances, number with --quick.
@@ -36,6 +36,7 @@ SECTIONS = {
     ),
     "wide": ("Certificates at large dimension", wide.measure, wide.DEFAULT_COUNT, 5),
     "riccati": ("Riccati equations", riccati.measure, riccati.DEFAULT_COUNT, 40),
+    "tokens": ("One softmax average over many tokens", tokens.measure, tokens.DEFAULT_COUNT, 1),
     "import": ("Import", simulation.measure_import, simulation.IMPORTS, 3),
 }
 
