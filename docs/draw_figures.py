@@ -45,6 +45,8 @@ WANTED = {
         "distances": "track-planar-distances.png",
         "gains": "track-planar-gains.png",
     },
+    "tokens-relu": {"distances": "tokens-relu-distances.png"},
+    "tokens-mixture": {"law": "tokens-mixture-law.png"},
     "reach-rank-mismatch": {"laws": "reach-rank-mismatch-laws.png"},
 }
 

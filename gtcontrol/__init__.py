@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from .comparison.kalman.riccati import riccati as riccati
     from .comparison.kalman.run import compare as compare
     from .errors import GtcontrolError as GtcontrolError
+    from .feedforward import FeedForward as FeedForward
     from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
+    from .mixture import Mixture as Mixture
     from .parameters import Parameters as Parameters
     from .problem.bounds import Bounds as Bounds
     from .problem.costs import (
@@ -41,10 +43,12 @@ if TYPE_CHECKING:
     from .results.blow_up import BlowUp as BlowUp
     from .results.certificate import Certificate as Certificate
     from .results.claims import Claim as Claim
+    from .results.closeness import Closeness as Closeness
     from .results.comparison import Comparison as Comparison
     from .results.design import Design as Design
     from .results.equilibria import Equilibrium as Equilibrium
     from .results.filtering import FilterRun as FilterRun
+    from .results.mixture import MixtureRun as MixtureRun
     from .results.reachability import Reachability as Reachability
     from .results.riccati import RiccatiSolution as RiccatiSolution
     from .results.steering import Steering as Steering
@@ -64,6 +68,10 @@ if TYPE_CHECKING:
     from .steering.exact.path import GaussianPath as GaussianPath
     from .steering.exact.reachability import reachable as reachable
     from .steering.run import steer as steer
+    from .validation.departure import Departure as Departure, detect_departure as detect_departure
+    from .validation.mixtures import follow_mixture as follow_mixture
+    from .validation.seeds import simulate_token_seeds as simulate_token_seeds
+    from .validation.short_times import closeness as closeness
     from .validation.tokens import (
         TokenRun as TokenRun,
         check_tokens as check_tokens,
@@ -78,11 +86,13 @@ _HOMES = {
     "Bounds": "problem.bounds",
     "Certificate": "results.certificate",
     "Claim": "results.claims",
+    "Closeness": "results.closeness",
     "Comparison": "results.comparison",
     "ControlEnergy": "problem.costs",
     "Definiteness": "status",
     "Equilibrium": "results.equilibria",
     "Design": "results.design",
+    "FeedForward": "feedforward",
     "FilterRun": "results.filtering",
     "Gaussian": "gaussian",
     "GaussianPath": "steering.exact.path",
@@ -90,6 +100,8 @@ _HOMES = {
     "KalmanModel": "riccati_flow.kalman",
     "KineticEnergy": "problem.costs",
     "Measurements": "problem.measurements",
+    "Mixture": "mixture",
+    "MixtureRun": "results.mixture",
     "MinimumTime": "problem.costs",
     "Parameters": "parameters",
     "Reachability": "results.reachability",
@@ -99,6 +111,8 @@ _HOMES = {
     "Status": "status",
     "Steering": "results.steering",
     "TokenCheck": "results.tokens",
+    "Departure": "validation.departure",
+    "detect_departure": "validation.departure",
     "TokenRun": "validation.tokens",
     "Tracking": "results.tracking",
     "Trajectory": "results.trajectory",
@@ -110,10 +124,12 @@ _HOMES = {
     "LayerComparison": "comparison.kalman.discrete",
     "compare": "comparison.kalman.run",
     "compare_layers": "comparison.kalman.discrete",
+    "closeness": "validation.short_times",
     "equilibria": "certification.equilibria.run",
     "design": "certification.design.run",
     "kalman_layers": "comparison.kalman.discrete",
     "filter_by_attention": "comparison.filtering.run",
+    "follow_mixture": "validation.mixtures",
     "filter_schedule": "comparison.filtering.flow",
     "load": "results.storage",
     "reachable": "steering.exact.reachability",
@@ -121,6 +137,7 @@ _HOMES = {
     "realise_noise": "comparison.kalman.realisation",
     "simulate": "simulation.run",
     "simulate_measurements": "comparison.filtering.measurements",
+    "simulate_token_seeds": "validation.seeds",
     "simulate_tokens": "validation.tokens",
     "steer": "steering.run",
     "to_control": "comparison.feedback.systems",

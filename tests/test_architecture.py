@@ -25,8 +25,8 @@ PACKAGE = Path(gt.__file__).resolve().parent
 LEVELS = (
     ("errors", "status", "progress", "_interrupt", "_threads"),
     ("_check",),
-    ("gaussian", "parameters", "schedule"),
-    ("field", "attention", "arithmetic", "riccati_flow", "riccati_equations"),
+    ("gaussian", "parameters", "schedule", "feedforward", "mixture"),
+    ("field", "attention", "moments", "arithmetic", "riccati_flow", "riccati_equations"),
     ("problem",),
     ("results",),
     ("simulation",),
@@ -48,6 +48,7 @@ OWNERS = {
     "flint": ("arithmetic",),
     "control": ("comparison",),
     "matplotlib": ("reporting",),
+    "torch": ("validation.kernels",),
     "jinja2": ("reporting",),
     "markupsafe": ("reporting",),
     "pydantic": ("problem", "cli"),
@@ -183,14 +184,14 @@ def test_engines_do_not_import_each_other():
         if source.room in engines and found.module.startswith("gtcontrol.")
     }
     crossing = {(a, b) for a, b in pairs if a != b and b in engines}
-    beside = {"steering", "certification", "comparison"}
+    beside = {"steering", "certification", "comparison", "validation"}
     assert crossing == {(engine, "simulation") for engine in beside}
 
 
 def test_the_one_call_upward_is_that_of_results():
     """``importlib`` hides imports from the tests above: it is used in named places only."""
     users = {s.name for s in sources() if "importlib" in ast.dump(s.tree)}
-    assert users == {"results.base", "cli.kinds", "reporting.html"}
+    assert users == {"results.base", "cli.kinds", "reporting.html", "validation.kernels"}
     base = next(s for s in sources() if s.name == "results.base")
     named = re.findall(r"gtcontrol\.(\w+)", ast.unparse(base.tree).replace("gtcontrol.load", ""))
     assert set(named) == {"reporting"}
@@ -227,6 +228,8 @@ def test_everything_imported_is_declared_or_standard():
     declared = {re.split(r"[<>=\[; ]", d)[0] for d in project["project"]["dependencies"]}
     # Parts of declared packages under names of their own.
     declared |= {"pydantic_core", "markupsafe", "flint"}
+    optional = project["project"]["optional-dependencies"]
+    declared |= {re.split(r"[<>=\[; ]", d)[0] for d in optional["torch"]}
     used = {found.module.split(".")[0] for _, found in imports()}
     foreign = used - set(sys.stdlib_module_names) - {"gtcontrol"}
     assert foreign <= declared

@@ -16,6 +16,14 @@ RUNS = {
         draw(30, 5), gt.Parameters(V=np.eye(5), B=0.1 * np.eye(5)), 1.0, name="a-name"
     ),
     "point": lambda: gt.simulate_tokens(np.ones((4, 2)), general(), 1.0, keep=0),
+    "masked": lambda: gt.simulate_tokens(
+        draw(40, 2),
+        general(),
+        1.0,
+        causal=True,
+        spread=True,
+        feedforward=gt.FeedForward([[1.0, 0.5]], None, [[0.2], [0.3]]),
+    ),
     "interrupted": lambda: gt.simulate_tokens(
         LAW, general(), 1.0, count=60, rng=3, progress=interrupt_after(1)
     ),
@@ -66,3 +74,19 @@ def test_the_clouds_drawn_are_the_tokens():
     (figure,) = run.plot().values()
     offsets = np.concatenate([c.get_offsets() for c in figure.axes[0].collections])
     np.testing.assert_allclose(offsets[-run.clouds.shape[1] :], run.clouds[-1])
+
+
+def test_masks_layers_and_how_far_tokens_get_are_told():
+    run = RUNS["masked"]()
+    statement = {fact.label: fact.value for fact in view(run).statement}
+    assert statement["question"].endswith("over itself and all tokens before it")
+    assert statement["feed-forward layer"] == "relu, 1 hidden unit"
+    facts = {fact.label: fact.value for fact in view(run).facts}
+    assert f"{run.largest_norm[-1]:.6g}" in facts["farthest token"]
+    assert f"cannot exceed {run.norm_bound[-1]:.6g}" in facts["farthest token"]
+    assert f"{run.own_weights[-1, 0]:.6g}" in facts["weight of a token's own key"]
+    assert facts["tokens attended to"].endswith("of 40")
+    assert facts["note"] == run.notes[0]
+    other = gt.simulate_tokens(draw(40, 2), general(), 1.0, layers=2, mask_self=True)
+    asked = {fact.label: fact.value for fact in view(other).statement}["question"]
+    assert asked.endswith("over all other tokens")

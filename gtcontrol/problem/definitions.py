@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._check import Array
+from ..feedforward import FeedForward
 from ..gaussian import Gaussian
+from ..mixture import Mixture
 from ..parameters import Parameters
 from ..riccati_equations.equation import RiccatiEquation
 from ..riccati_flow.kalman import KalmanModel
@@ -22,9 +24,11 @@ from .measurements import Measurements
 
 __all__ = [
     "CertificationProblem",
+    "ClosenessProblem",
     "ComparisonProblem",
     "DesignProblem",
     "FilterProblem",
+    "MixtureProblem",
     "Problem",
     "ReachabilityProblem",
     "RiccatiProblem",
@@ -37,7 +41,10 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class SimulationProblem:
-    """Move `start` under `schedule`, as a flow or through a number of residual layers."""
+    """Move `start` under `schedule`, as a flow or through a number of residual layers.
+
+    A nonlinear `feedforward` layer is replaced by an affine map, by `linearisation`.
+    """
 
     start: Gaussian
     schedule: Schedule
@@ -45,6 +52,8 @@ class SimulationProblem:
     layers: int | None = None
     rtol: float = 1e-12
     max_steps: int = 20_000
+    feedforward: FeedForward | None = None
+    linearisation: str = "statistical"
     name: str = ""
 
 
@@ -52,7 +61,8 @@ class SimulationProblem:
 class TokenProblem:
     """Move `count` softmax tokens under `schedule`, as a flow or through residual layers.
 
-    `start` is the law from which they were drawn, if they were.
+    `start` is the law from which they were drawn, if they were.  `backend` is what computes the
+    softmax averages, "numpy" or "torch", and `dtype` in which precision.
     """
 
     count: int
@@ -61,10 +71,46 @@ class TokenProblem:
     layers: int | None = None
     rtol: float = 1e-5
     max_steps: int = 10_000
-    start: Gaussian | None = None
+    start: Gaussian | Mixture | None = None
     seed: int | None = None
     antithetic: bool = False
     moment_matched: bool = False
+    feedforward: FeedForward | None = None
+    mask_self: bool = False
+    causal: bool = False
+    backend: str = "numpy"
+    dtype: str = "float64"
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class ClosenessProblem:
+    """Ask how far the law of tokens with a nonlinear layer moves away from Gaussian flows.
+
+    `seeds` sets of `count` nodes carry the law.
+    """
+
+    start: Gaussian
+    schedule: Schedule
+    horizon: float
+    feedforward: FeedForward
+    count: int = 2048
+    seeds: int = 3
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureProblem:
+    """Ask how far a mixture under attention moves away from its moved components.
+
+    `seeds` sets of `count` nodes for each component carry the law.
+    """
+
+    start: Mixture
+    schedule: Schedule
+    horizon: float
+    count: int = 1024
+    seeds: int = 2
     name: str = ""
 
 
@@ -221,6 +267,8 @@ Problem = (
     | ComparisonProblem
     | DesignProblem
     | FilterProblem
+    | ClosenessProblem
+    | MixtureProblem
     | TrackingProblem
 )
 

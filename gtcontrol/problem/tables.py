@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from ..feedforward import FeedForward, check_feedforward
 from ..parameters import Parameters
 from ..riccati_flow.kalman import KalmanModel
 from ..schedule import Schedule
@@ -25,6 +26,7 @@ from .schema import (
 __all__ = [
     "BoundsTable",
     "CostTable",
+    "FeedForwardTable",
     "LetterTable",
     "ModelTable",
     "ParametersTable",
@@ -57,6 +59,24 @@ class ParametersTable(Table):
         """Make the parameters for tokens of dimension `dim`, or of that of the arrays."""
         with located(where):
             return Parameters(self.A, self.B, self.V, self.b, self.noise, beta=self.beta, dim=dim)
+
+
+class FeedForwardTable(Table):
+    """A feed-forward layer with an activation; see :class:`gtcontrol.FeedForward`."""
+
+    inner: Matrix
+    bias: Vector | None = None
+    outer: Matrix | None = None
+    activation: Literal["relu", "leaky_relu", "gelu", "silu", "tanh", "sigmoid", "identity"] = (
+        "relu"
+    )
+
+    def build(self, where: str, dim: int) -> FeedForward:
+        """Make the layer for tokens of dimension `dim`."""
+        with located(where):
+            made = FeedForward(self.inner, self.bias, self.outer, self.activation)
+            check_feedforward(made, dim)
+            return made
 
 
 class ModelTable(Table):

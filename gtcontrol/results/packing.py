@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from ..errors import ResultFileInvalid
 from ..gaussian import Gaussian
+from ..mixture import Mixture
 from ..problem.bounds import Bounds
 from ..problem.costs import ControlEnergy, Cost, KineticEnergy, MinimumTime
 from .plain import Arrays, plain, read_array, restore
@@ -15,9 +18,11 @@ __all__ = [
     "pack_bounds",
     "pack_cost",
     "pack_gaussian",
+    "pack_law",
     "unpack_bounds",
     "unpack_cost",
     "unpack_gaussian",
+    "unpack_law",
 ]
 
 _COSTS: dict[str, type[Cost]] = {
@@ -42,6 +47,26 @@ def unpack_gaussian(name: str, arrays: Arrays) -> Gaussian:
             "and a rank of at most the dimension."
         )
     return Gaussian.trusted(mean, factor)
+
+
+def pack_law(name: str, law: Gaussian | Mixture) -> Arrays:
+    """Arrays of a Gaussian, or of a mixture of them, under the prefix `name`."""
+    if isinstance(law, Gaussian):
+        return pack_gaussian(name, law)
+    arrays = {f"{name}.weights": law.weights}
+    for k, component in enumerate(law.laws):
+        arrays |= pack_gaussian(f"{name}.{k}", component)
+    return arrays
+
+
+def unpack_law(name: str, arrays: Arrays) -> Gaussian | Mixture:
+    """Restore a Gaussian, or a mixture of them."""
+    if f"{name}.weights" not in arrays:
+        return unpack_gaussian(name, arrays)
+    weights = read_array(arrays, f"{name}.weights", None)
+    if not weights.size or not np.all(weights > 0):
+        raise ResultFileInvalid(f"`{name}.weights` must hold positive numbers, one or more.")
+    return Mixture(weights, [unpack_gaussian(f"{name}.{k}", arrays) for k in range(weights.size)])
 
 
 def pack_cost(cost: Cost) -> dict[str, Any]:

@@ -12,10 +12,12 @@ import numpy as np
 from ..errors import ResultFileInvalid
 from .base import Result
 from .certificate import Certificate
+from .closeness import Closeness
 from .comparison import Comparison
 from .design import Design
 from .filtering import FilterRun
 from .folders import path_of
+from .mixture import MixtureRun
 from .reachability import Reachability
 from .riccati import RiccatiSolution
 from .steering import Steering
@@ -51,6 +53,8 @@ _KINDS: dict[str, type[Result]] = {
         RiccatiSolution,
         Comparison,
         FilterRun,
+        Closeness,
+        MixtureRun,
         Tracking,
     )
 }

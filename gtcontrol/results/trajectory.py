@@ -16,6 +16,7 @@ from ..gaussian import Gaussian
 from ..problem.definitions import SimulationProblem
 from ..status import Status
 from .base import Arrays, Result
+from .feedforward import pack_feedforward, unpack_feedforward
 from .packing import pack_gaussian, unpack_gaussian
 from .plain import agree, plain, read_array, read_status, read_times
 from .schedules import pack_schedule, unpack_schedule
@@ -190,6 +191,7 @@ class Trajectory(Result):
             "layers": p.layers,
             "rtol": p.rtol,
             "max_steps": p.max_steps,
+            "linearisation": p.linearisation,
             "blow_up_time": self.blow_up_time,
             "steps": self.steps,
             "evaluations": self.evaluations,
@@ -197,6 +199,8 @@ class Trajectory(Result):
         }
         arrays = {"times": self.times, "means": self.means, "factors": self.factors}
         arrays |= pack_gaussian("start", p.start) | pack_schedule("schedule", p.schedule)
+        layer_values, layer_arrays = pack_feedforward("feedforward", p.feedforward)
+        values, arrays = values | layer_values, arrays | layer_arrays
         dense = self.interpolant
         if dense is not None:
             values["covariance_form"] = dense.covariance_form
@@ -214,6 +218,7 @@ class Trajectory(Result):
         problem = SimulationProblem(
             start=unpack_gaussian("start", arrays),
             schedule=unpack_schedule("schedule", arrays),
+            feedforward=unpack_feedforward("feedforward", values, arrays),
             **plain(SimulationProblem, values),
         )
         _check.number("horizon", problem.horizon, low=0.0, strict=True)
@@ -222,6 +227,8 @@ class Trajectory(Result):
         times = read_times(arrays, "times", problem.horizon)
         d, count = problem.start.dim, times.size
         agree("the dimension of the schedule", problem.schedule.dim, d)
+        if problem.feedforward is not None:
+            agree("the dimension of the feed-forward layer", problem.feedforward.dim, d)
         columns = d if problem.schedule.noisy else problem.start.rank
         status = read_status(values)
         if status is Status.BLOW_UP:

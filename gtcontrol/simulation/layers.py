@@ -10,6 +10,7 @@ import numpy as np
 
 from .._check import Array
 from ..field import generator, rates
+from ..moments.linearisation import absorbed
 from ..parameters import Parameters, check_finite
 from ..problem import memory
 from ..problem.definitions import SimulationProblem
@@ -53,6 +54,9 @@ def run(problem: SimulationProblem, progress: Progress) -> Outcome:
     try:
         while now.layer < count:
             p = law(now.layer)
+            if problem.feedforward is not None:
+                fed = problem.feedforward, now.mean, now.factor, problem.linearisation
+                p = absorbed(p, *fed)
             mean, factor = layer(p, now.mean, now.factor, h)
             status = _ending(mean, factor, noisy=noisy)
             if status is not Status.SUCCESS:

@@ -10,9 +10,10 @@ import numpy as np
 from .._check import Array
 from ..errors import IncompatibleSchedule
 from ..field import generator, rates
+from ..moments.linearisation import absorbed
 from ..parameters import Parameters, check_finite
 from ..problem.definitions import SimulationProblem
-from ..results.trajectory import split
+from ..results.trajectory import factor_of, split
 from ..schedule import Piece
 from .limits import vanishes
 
@@ -53,7 +54,10 @@ class Motion:
         self.covariance_form = schedule.noisy
         self.rate: Rate = covariance_rate if self.covariance_form else factor_rate
         mean, matrix = start.mean, start.covariance if self.covariance_form else start.factor
-        self.basis = None if self.covariance_form else schedule.basis
+        self.feedforward, self.linearisation = problem.feedforward, problem.linearisation
+        # A feed-forward layer acts outside the subspace of the schedule, too.
+        inner = not self.covariance_form and self.feedforward is None
+        self.basis = schedule.basis if inner else None
         self.rest: Array | None = None
         if self.basis is not None:
             whole = np.concatenate([mean[:, None], matrix], axis=1)
@@ -76,7 +80,11 @@ class Motion:
                 f"process noise sets in at t = {t:.6g}, inside a piece of the schedule; give it "
                 "from the start of a piece on (zero noise is fine)."
             )
-        mean_rate, matrix_rate = self.rate(p, *self.parts(y))
+        mean, matrix = self.parts(y)
+        if self.feedforward is not None:
+            root = factor_of(matrix) if self.covariance_form else matrix
+            p = absorbed(p, self.feedforward, mean, root, self.linearisation)
+        mean_rate, matrix_rate = self.rate(p, mean, matrix)
         made = np.concatenate([mean_rate, matrix_rate.ravel()])
         if not np.all(np.isfinite(made)):
             check_finite(p, t)

@@ -10,7 +10,9 @@ import numpy as np
 from .. import _check
 from .._threads import single_threaded
 from ..errors import InvalidNumber, InvalidShape
+from ..feedforward import FeedForward, check_feedforward
 from ..gaussian import Gaussian
+from ..moments.linearisation import Linearisation, check_linearisation
 from ..parameters import Parameters
 from ..problem.definitions import SimulationProblem
 from ..progress import Progress, silent
@@ -33,6 +35,8 @@ def simulate(
     layers: int | None = None,
     rtol: float = 1e-12,
     max_steps: int = 20_000,
+    feedforward: FeedForward | None = None,
+    linearisation: Linearisation = "statistical",
     progress: Progress = silent,
     name: str = "",
 ) -> Trajectory:
@@ -59,6 +63,13 @@ def simulate(
         Relative tolerance of the integrator.
     max_steps : int
         Bound on the accepted steps; a trajectory that needs more is returned as far as it got.
+    feedforward : FeedForward, optional
+        A nonlinear feed-forward layer beside A x + b.  It does not keep laws Gaussian; what is
+        followed is the Gaussian flow nearest to it, see ``linearisation``.
+    linearisation : str
+        "statistical": at each time the affine map that is nearest to the layer in mean square,
+        so that the rates of mean and covariance are exact for a Gaussian.  "jacobian": the
+        layer is linearised at the mean.
     progress : callable, optional
         Called as ``progress(fraction, text)``.
     name : str, optional
@@ -71,8 +82,8 @@ def simulate(
 
     Raises
     ------
-    InvalidShape, IncompatibleSchedule, InvalidNumber
-        If the dimensions or times do not fit.
+    InvalidShape, IncompatibleSchedule, InvalidNumber, InvalidMethod
+        If the dimensions or times do not fit, or there is no such linearisation.
 
     Examples
     --------
@@ -92,6 +103,8 @@ def simulate(
         None if layers is None else _depth(layers, end),
         max(_check.number("rtol", rtol, low=0.0, strict=True), 3e-14),
         _check.integer("max_steps", max_steps, low=1),
+        check_feedforward(feedforward, start.dim),
+        check_linearisation(linearisation),
         name,
     )
     began = time.perf_counter()

@@ -19,6 +19,7 @@ from . import (
     kinetic,
     riccati,
     simulation,
+    tokens,
     tracking,
     wide,
 )
@@ -47,6 +48,7 @@ SECTIONS = {
     "wide": ("Certificates at large dimension", wide.measure, wide.DEFAULT_COUNT, 5),
     "riccati": ("Riccati equations", riccati.measure, riccati.DEFAULT_COUNT, 40),
     "tracking": ("Feedback around plans", tracking.measure, tracking.DEFAULT_COUNT, 10),
+    "tokens": ("One softmax average over many tokens", tokens.measure, tokens.DEFAULT_COUNT, 1),
     "import": ("Import", simulation.measure_import, simulation.IMPORTS, 3),
 }
 

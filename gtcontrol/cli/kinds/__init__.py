@@ -28,6 +28,8 @@ KINDS = (
     "design",
     "compare",
     "filter",
+    "closeness",
+    "mixture",
 )
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ...feedforward import FeedForward
 from ...gaussian import Gaussian
 from ...problem.expectations import Expect
 from ...problem.schema import Approximate, ApproximateArray, Count, Positive, Table, Whole
 from ...problem.sources import GaussianTable
-from ...problem.tables import ParametersTable, PieceTable, build_schedule
+from ...problem.tables import FeedForwardTable, ParametersTable, PieceTable, build_schedule
 from ...progress import Progress
 from ...results.trajectory import Trajectory
 from ...schedule import Schedule
@@ -51,11 +52,19 @@ b = [0.1, 0.0]
 # until = 0.5
 # A = [[0.0, 1.0], [-1.0, 0.0]]
 
+# A feed-forward layer beside A x + b: tokens gain outer act(inner x + bias).
+# [feedforward]
+# inner = [[1.0, 0.0], [0.0, 1.0]]
+# bias = [0.0, 0.0]
+# outer = [[1.0, 0.0], [0.0, 1.0]]
+# activation = "relu"   # or "gelu", "silu", "tanh", "sigmoid", "leaky_relu", "identity"
+
 [simulate]
 horizon = 1.0
 # layers = 12                # residual layers of step horizon/layers instead of the flow
 # rtol = 1e-12
 # max_steps = 20000
+# linearisation = "statistical"   # of the feed-forward layer; or "jacobian", at the mean
 
 # What you expect of the result, if anything; the exit code is 1 if it does not come true.
 [expect]
@@ -76,6 +85,7 @@ class SimulateTable(Table):
     layers: Count | None = None
     rtol: Positive = 1e-12
     max_steps: Count = 20_000
+    linearisation: Literal["statistical", "jacobian"] = "statistical"
 
 
 class SimulateExpect(Expect):
@@ -96,6 +106,7 @@ class SimulateDocument(KindDocument):
     start: GaussianTable
     parameters: ParametersTable | None = None
     piece: list[PieceTable] | None = None
+    feedforward: FeedForwardTable | None = None
     simulate: SimulateTable = SimulateTable()
     expect: SimulateExpect = SimulateExpect()
 
@@ -105,7 +116,12 @@ class SimulateDocument(KindDocument):
         schedule, horizon = build_schedule(
             self.parameters, self.piece or (), self.simulate.horizon, start.dim
         )
-        return SimulateTask(self.expect, source.name, start, schedule, horizon, self.simulate)
+        layer = None
+        if self.feedforward is not None:
+            layer = self.feedforward.build("`feedforward`", start.dim)
+        return SimulateTask(
+            self.expect, source.name, start, schedule, horizon, self.simulate, layer
+        )
 
 
 DOCUMENT = SimulateDocument
@@ -121,6 +137,7 @@ class SimulateTask(Task):
     schedule: Schedule
     horizon: float
     table: SimulateTable
+    feedforward: FeedForward | None
 
     @property
     def about(self) -> str:
@@ -142,6 +159,8 @@ class SimulateTask(Task):
             layers=self.table.layers,
             rtol=self.table.rtol,
             max_steps=self.table.max_steps,
+            feedforward=self.feedforward,
+            linearisation=self.table.linearisation,
             progress=progress,
             name=self.name,
         )

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...results.base import Result
 from ...results.certificate import Certificate
+from ...results.closeness import Closeness
 from ...results.comparison import Comparison
 from ...results.design import Design
 from ...results.filtering import FilterRun
+from ...results.mixture import MixtureRun
 from ...results.reachability import Reachability
 from ...results.riccati import RiccatiSolution
 from ...results.steering import Steering
@@ -35,14 +37,25 @@ def draw(result: Result) -> dict[str, Figure]:
         dimension 2, "cone" (if anything was integrated); a design "path" and "distance" (if it
         was simulated); a comparison "flow" and "spectrum"; a Riccati solution "spectrum"; a
         filter "states", "errors" (with tokens of several numbers) and "innovations"; feedback
-        "distances", "sample", "deviation", "gains" and "tolerated".
+        "distances", "sample", "deviation", "gains" and "tolerated"; studies of closeness and of
+        mixtures "distances" and, beyond the line, "law".
 
     Returns
     -------
     dict from str to matplotlib.figure.Figure
         In the order in which they are best read.
     """
-    from . import certificate, clouds, comparison, design, filtering, laws, spectra, tracking
+    from . import (
+        certificate,
+        closeness,
+        clouds,
+        comparison,
+        design,
+        filtering,
+        laws,
+        spectra,
+        tracking,
+    )
 
     pictures: dict[type[Result], Callable[[Any], dict[str, Figure]]] = {
         Steering: _steering,
@@ -52,6 +65,8 @@ def draw(result: Result) -> dict[str, Figure]:
         Comparison: comparison.pictures,
         RiccatiSolution: spectra.pictures,
         FilterRun: filtering.pictures,
+        Closeness: closeness.closeness,
+        MixtureRun: closeness.mixture,
         TokenRun: lambda run: {"path": clouds.tokens(run)},
         Tracking: tracking.pictures,
         Reachability: lambda answer: {"laws": laws.reachability(answer)},

@@ -7,9 +7,11 @@ from typing import Any
 
 from ...results.base import Result
 from ...results.certificate import Certificate
+from ...results.closeness import Closeness
 from ...results.comparison import Comparison
 from ...results.design import Design
 from ...results.filtering import FilterRun
+from ...results.mixture import MixtureRun
 from ...results.reachability import Reachability
 from ...results.riccati import RiccatiSolution
 from ...results.steering import Steering
@@ -18,9 +20,11 @@ from ...results.tracking import Tracking
 from ...results.trajectory import Trajectory
 from . import (
     certificate,
+    closeness,
     comparison,
     design,
     filtering,
+    mixture,
     reachability,
     riccati,
     steering,
@@ -43,6 +47,8 @@ _VIEWS: dict[type[Result], Callable[[Any], View]] = {
     Comparison: comparison.view,
     RiccatiSolution: riccati.view,
     FilterRun: filtering.view,
+    Closeness: closeness.view,
+    MixtureRun: mixture.view,
     TokenRun: tokens.view,
     Tracking: tracking.view,
 }

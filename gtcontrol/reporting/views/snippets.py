@@ -13,9 +13,11 @@ from ...problem.bounds import Bounds
 from ...problem.costs import ControlEnergy, Cost, KineticEnergy, MinimumTime
 from ...problem.definitions import (
     CertificationProblem,
+    ClosenessProblem,
     ComparisonProblem,
     DesignProblem,
     FilterProblem,
+    MixtureProblem,
     ReachabilityProblem,
     SimulationProblem,
     SteeringProblem,
@@ -23,6 +25,7 @@ from ...problem.definitions import (
 )
 from ...results.steering import Steering
 from ...results.trajectory import Trajectory
+from ...schedule import Schedule
 
 __all__ = [
     "certifying",
@@ -30,6 +33,8 @@ __all__ = [
     "comparing",
     "designing",
     "filtering",
+    "following",
+    "measuring",
     "reaching",
     "simulating",
     "steering",
@@ -161,6 +166,39 @@ def filtering(problem: FilterProblem) -> str:
     )
 
 
+def measuring(problem: ClosenessProblem, times: Array) -> str:
+    """Python code that measures again; from its saved values if large or time-varying."""
+    p, layer = problem, problem.feedforward
+    if not isinstance(layer.activation, str):
+        return ""  # a function is not saved
+    options = f"    times={_array(times)},\n    count={p.count},\n    seeds={p.seeds},\n"
+    call = "seen = gt.closeness(\n    {},\n" + options + ")\nprint(seen.summary())\n"
+    laws, parameters = _laws(start=p.start), _constant(p.schedule)
+    weights = (layer.inner, layer.bias, layer.outer)
+    if not laws or not parameters or any(w.size > LARGEST for w in weights):
+        return _SAVED + call.format("p.start, p.schedule, p.feedforward, p.horizon")
+    listed = "".join(f"    {_array(w)},\n" for w in weights)
+    return (
+        f"{laws}parameters = {parameters}\nlayer = gt.FeedForward(\n{listed}"
+        f"    {layer.activation!r},\n)\n" + call.format(f"start, parameters, layer, {p.horizon!r}")
+    )
+
+
+def following(problem: MixtureProblem, times: Array) -> str:
+    """Python code that follows the mixture again; from its saved values if large."""
+    p = problem
+    options = f"    times={_array(times)},\n    count={p.count},\n    seeds={p.seeds},\n"
+    call = "seen = gt.follow_mixture(\n    {},\n" + options + ")\nprint(seen.summary())\n"
+    names = {f"component_{k + 1}": law for k, law in enumerate(p.start.laws)}
+    laws, parameters = _laws(**names), _constant(p.schedule)
+    if not laws or not parameters:
+        return _SAVED + call.format("p.start, p.schedule, p.horizon")
+    return (
+        f"{laws}start = gt.Mixture({_array(p.start.weights)}, [{', '.join(names)}])\n"
+        f"parameters = {parameters}\n" + call.format(f"start, parameters, {p.horizon!r}")
+    )
+
+
 def tracking(problem: TrackingProblem, plan: Steering | Trajectory) -> str:
     """Python code that makes the plan and its feedback; the plan from its file if large."""
     p = problem
@@ -217,6 +255,14 @@ def _parameters(p: Parameters) -> str:
         return f"gt.Parameters(dim={p.dim})"
     listed = "".join(f"    {k}={_array(v)},\n" for k, v in shown.items())
     return f"gt.Parameters(\n{listed})"
+
+
+def _constant(schedule: Schedule) -> str:
+    """Parameters that hold all the time; empty if they change, or are large."""
+    pieces = list(schedule.pieces())
+    if len(pieces) > 1 or not schedule.piecewise_constant or schedule.basis is not None:
+        return ""
+    return _parameters(pieces[0].law(0.0))
 
 
 def _cost(cost: Cost) -> str:

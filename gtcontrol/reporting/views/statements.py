@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 from ...gaussian import Gaussian
+from ...mixture import Mixture
 from ...problem.bounds import Bounds
 from ...problem.costs import ControlEnergy, Cost, KineticEnergy
 from ..wording import matrix, number
 from .base import Fact
 
-__all__ = ["bounds_fact", "controls_fact", "cost_name", "cost_words", "law_fact"]
+__all__ = ["bounds_fact", "controls_fact", "cost_name", "cost_words", "law_fact", "law_facts"]
 
 #: Laws with more entries than this are described, not written out.
 LARGEST = 9
@@ -61,6 +62,16 @@ def bounds_fact(bounds: Bounds) -> Fact:
     if bounds.largest_eigenvalue is not None:
         parts.append(f"largest eigenvalue of S at most {number(bounds.largest_eigenvalue)}")
     return Fact("bounds", "; ".join(parts) or "none")
+
+
+def law_facts(name: str, law: Gaussian | Mixture) -> list[Fact]:
+    """A Gaussian, or the components of a mixture with their weights."""
+    if isinstance(law, Gaussian):
+        return [law_fact(name, law)]
+    return [
+        law_fact(f"{name}, component {k + 1} of weight {number(float(weight), 4)}", component)
+        for k, (weight, component) in enumerate(zip(law.weights, law.laws, strict=True))
+    ]
 
 
 def law_fact(name: str, law: Gaussian) -> Fact:

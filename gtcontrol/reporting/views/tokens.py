@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...gaussian import Gaussian
+from ...problem.definitions import TokenProblem
 from ...results.tokens import TokenRun
 from ...status import Status
 from ..wording import count, duration, matrix, number
 from .base import Fact, Table, View
 from .line import on_a_line, spread_words
-from .statements import law_fact
+from .statements import law_facts
 
 __all__ = ["view"]
 
@@ -71,6 +72,9 @@ def _facts(result: TokenRun) -> list[Fact]:
         Fact("reached", f"t = {number(float(result.times[-1]))} of {number(p.horizon)}"),
         Fact("total variance", f"{_variance(result, 0)} → {_variance(result, -1)}"),
         Fact("mean moved by", number(moved)),
+        _farthest(result),
+        *_spread(result),
+        *(Fact("note", note) for note in result.notes),
         Fact(
             "work",
             f"{steps}, {count(result.evaluations, 'evaluation')}, {duration(result.seconds)}",
@@ -84,11 +88,14 @@ def _statement(result: TokenRun) -> list[Fact]:
     if p.layers is not None:
         form = f"{count(p.layers, 'residual layer')} of step {number(p.horizon / p.layers)}"
     facts = [
-        Fact("question", "move every token by softmax attention over all tokens"),
+        Fact("question", f"move every token by softmax attention over {_others(p)}"),
         Fact("tokens", f"{p.count}, of dimension {p.schedule.dim}"),
         Fact("horizon", number(p.horizon)),
         Fact("model", form),
     ]
+    if p.feedforward is not None:
+        units = count(p.feedforward.hidden, "hidden unit")
+        facts.append(Fact("feed-forward layer", f"{p.feedforward.name}, {units}"))
     if p.start is None:
         return [*facts, Fact("start", "tokens that were given")]
     ways = [
@@ -98,7 +105,33 @@ def _statement(result: TokenRun) -> list[Fact]:
     ]
     drawn = f"drawn {' and '.join(ways) or 'independently'}"
     seed = "" if p.seed is None else f", seed {p.seed}"
-    return [*facts, Fact("draw", drawn + seed), law_fact("start", p.start)]
+    return [*facts, Fact("draw", drawn + seed), *law_facts("start", p.start)]
+
+
+def _others(p: TokenProblem) -> str:
+    """Which tokens a token attends to."""
+    if p.mask_self:
+        return "all other tokens"
+    return "itself and all tokens before it" if p.causal else "all tokens"
+
+
+def _farthest(result: TokenRun) -> Fact:
+    """Norm of the farthest token at the end, beside what it cannot exceed."""
+    text = f"|x| = {number(float(result.largest_norm[-1]))}"
+    if result.norm_bound is not None:
+        text += f", which cannot exceed {number(float(result.norm_bound[-1]))}"
+    return Fact("farthest token", text)
+
+
+def _spread(result: TokenRun) -> list[Fact]:
+    """How the weights of attention are spread at the end, for the head that does so least."""
+    own, sizes = result.own_weights, result.effective_sizes
+    if own is None or sizes is None:
+        return []
+    return [
+        Fact("weight of a token's own key", f"{number(float(own[-1].max()))} in the mean"),
+        Fact("tokens attended to", f"{number(float(sizes[-1].min()))} of {result.problem.count}"),
+    ]
 
 
 def _moments(result: TokenRun) -> Table:

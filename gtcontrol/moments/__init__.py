@@ -1,0 +1,1 @@
+"""Gaussian moments of activations, and the affine maps that stand for a feed-forward layer."""
