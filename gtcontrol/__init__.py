@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .results.design import Design as Design
     from .results.equilibria import Equilibrium as Equilibrium
     from .results.filtering import FilterRun as FilterRun
+    from .results.gaussianity import Gaussianity as Gaussianity
     from .results.reachability import Reachability as Reachability
     from .results.riccati import RiccatiSolution as RiccatiSolution
     from .results.steering import Steering as Steering
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from .results.tokens import TokenCheck as TokenCheck
     from .results.tracking import Tracking as Tracking
     from .results.trajectory import Trajectory as Trajectory
+    from .results.validation import Validation as Validation
     from .riccati_flow.kalman import KalmanModel as KalmanModel
     from .schedule import Schedule as Schedule
     from .simulation.run import simulate as simulate
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
     from .steering.exact.path import GaussianPath as GaussianPath
     from .steering.exact.reachability import reachable as reachable
     from .steering.run import steer as steer
+    from .validation.run import validate as validate
+    from .validation.shape import gaussianity as gaussianity
     from .validation.tokens import (
         TokenRun as TokenRun,
         check_tokens as check_tokens,
@@ -86,6 +90,7 @@ _HOMES = {
     "FilterRun": "results.filtering",
     "Gaussian": "gaussian",
     "GaussianPath": "steering.exact.path",
+    "Gaussianity": "results.gaussianity",
     "GtcontrolError": "errors",
     "KalmanModel": "riccati_flow.kalman",
     "KineticEnergy": "problem.costs",
@@ -102,6 +107,7 @@ _HOMES = {
     "TokenRun": "validation.tokens",
     "Tracking": "results.tracking",
     "Trajectory": "results.trajectory",
+    "Validation": "results.validation",
     "Verdict": "status",
     "Verification": "certification.verification",
     "blow_up": "certification.bracket.run",
@@ -114,6 +120,7 @@ _HOMES = {
     "design": "certification.design.run",
     "kalman_layers": "comparison.discrete",
     "filter_by_attention": "comparison.filtering.run",
+    "gaussianity": "validation.shape",
     "filter_schedule": "comparison.filtering.flow",
     "load": "results.storage",
     "reachable": "steering.exact.reachability",
@@ -125,6 +132,7 @@ _HOMES = {
     "steer": "steering.run",
     "to_control": "comparison.systems",
     "track": "comparison.tracking",
+    "validate": "validation.run",
     "verify": "certification.verification",
     "wasserstein": "gaussian",
 }

@@ -32,6 +32,7 @@ __all__ = [
     "SteeringProblem",
     "TokenProblem",
     "TrackingProblem",
+    "ValidationProblem",
 ]
 
 
@@ -212,6 +213,28 @@ class TrackingProblem:
         return "".join(self.control_weights)
 
 
+@dataclass(frozen=True, eq=False)
+class ValidationProblem:
+    """Hold clouds of softmax tokens, `seeds` of each of `counts`, against the Gaussian law.
+
+    Clouds are drawn from `start` and move by the flow or through residual layers.
+    """
+
+    start: Gaussian
+    schedule: Schedule
+    horizon: float
+    counts: tuple[int, ...] = (200, 800, 3200)
+    seeds: int = 8
+    seed: int | None = 0
+    layers: int | None = None
+    antithetic: bool = False
+    moment_matched: bool = False
+    mask_self: bool = False
+    rtol: float = 1e-4
+    max_steps: int = 10_000
+    name: str = ""
+
+
 Problem = (
     SimulationProblem
     | ReachabilityProblem
@@ -222,6 +245,7 @@ Problem = (
     | DesignProblem
     | FilterProblem
     | TrackingProblem
+    | ValidationProblem
 )
 
 

@@ -22,6 +22,7 @@ from .steering import Steering
 from .tokens import TokenRun
 from .tracking import Tracking
 from .trajectory import Trajectory
+from .validation import Validation
 from .writing import FORMAT
 
 __all__ = ["load"]
@@ -52,6 +53,7 @@ _KINDS: dict[str, type[Result]] = {
         Comparison,
         FilterRun,
         Tracking,
+        Validation,
     )
 }
 
