@@ -30,6 +30,9 @@ __all__ = [
 #: A cloud has departed once its total variance differs by this much, relatively.
 DEPARTURE = 0.1
 
+#: Relative errors below this are rounding: a symmetry or the draw makes them vanish.
+ROUNDING = 1e-10
+
 #: Confidence of the interval of a slope.
 CONFIDENCE = 0.95
 
@@ -163,14 +166,16 @@ def fit_slope(counts: Sequence[int], values: Sequence[float]) -> Slope | None:
     counts : sequence of int
         Number of tokens of each cloud.
     values : sequence of float
-        Error of each cloud; clouds without error are left out.
+        Error of each cloud; errors of the size of rounding are left out.
 
     Returns
     -------
     Slope or None
         None with fewer than two different numbers of tokens.
     """
-    pairs = [(math.log(n), math.log(v)) for n, v in zip(counts, values, strict=True) if v > 0]
+    pairs = [
+        (math.log(n), math.log(v)) for n, v in zip(counts, values, strict=True) if v > ROUNDING
+    ]
     if len({x for x, _ in pairs}) < 2:
         return None
     x, y = np.array(pairs).T

@@ -224,6 +224,15 @@ class Validation(Result):
             made.append(Departure(n, len(seen), len(some), median, low, high, sum(some)))
         return tuple(made)
 
+    @property
+    def final_trace(self) -> float | None:
+        """Total variance at the horizon, median over the clouds with most tokens."""
+        last = [c.traces[-1] for c in self.clouds if c.count == self.counts[-1] and self._whole(c)]
+        return float(np.median(last)) if last else None
+
+    def _whole(self, cloud: CloudCourse) -> bool:
+        return len(cloud) == self.times.size
+
     def stamps(self, i: int) -> tuple[Stamp, ...]:
         """Stamps of the i-th number of tokens at the times that the law reached."""
         n = self.problem.counts[i]
@@ -256,9 +265,10 @@ class Validation(Result):
     def verdict(self) -> TokenVerdict:
         """How the clouds stand to the law.
 
-        DEPARTS if the law ends, or outgrows every cloud, before the horizon.  Else FOLLOWS if, with most tokens, the median
-        errors of mean and covariance are within twice the sampling error; APPROACHES if the error
-        of the covariance falls with N like a power whose interval lies below -1/4; else BIASED.
+        DEPARTS if the law ends, or outgrows every cloud, before the horizon.  Else FOLLOWS if,
+        with most tokens, the median errors of mean and covariance are within twice the sampling
+        error; APPROACHES if the error of the covariance falls with N like a power whose interval
+        lies below -1/4; else BIASED.
         """
         if not self.errors or self.status is Status.INTERRUPTED:
             return TokenVerdict.UNDECIDED

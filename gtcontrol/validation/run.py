@@ -216,6 +216,9 @@ def _stamps(problem: ValidationProblem, times: Array, law: LawCourse) -> Array:
     for t, mean, covariance in zip(times, law.means, law.covariances, strict=False):
         p = problem.schedule(float(t))
         seen = Gaussian.from_covariance(mean, covariance)
-        made = [stamp(p, seen, n, mask_self=problem.mask_self) for n in problem.counts]
+        made = [
+            stamp(p, seen, n, mask_self=problem.mask_self, antithetic=problem.antithetic)
+            for n in problem.counts
+        ]
         rows.append([made[0].logit_variance, *(s.self_weight for s in made)])
     return np.array(rows).T

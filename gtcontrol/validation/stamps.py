@@ -51,7 +51,14 @@ class Attention:
     effective: float
 
 
-def stamp(p: Parameters, law: Gaussian, count: int, *, mask_self: bool = False) -> Stamp:
+def stamp(
+    p: Parameters,
+    law: Gaussian,
+    count: int,
+    *,
+    mask_self: bool = False,
+    antithetic: bool = False,
+) -> Stamp:
     """Stamp of attention over `count` tokens of a law, in the head where each is worst.
 
     Parameters
@@ -63,13 +70,16 @@ def stamp(p: Parameters, law: Gaussian, count: int, *, mask_self: bool = False) 
     count : int
     mask_self : bool
         Whether tokens do not attend to themselves.
+    antithetic : bool
+        Whether each token has a mirror image among the tokens, which is no independent key
+        either; the weight is then the larger one of the two.
     """
     heads = _acting(p)
     variance = max((logit_variance(head, law) for head in heads), default=0.0)
-    weight = 0.0
-    if not mask_self:
-        weight = max((self_weight(head, law, count) for head in heads), default=0.0)
-    return Stamp(count, variance, weight)
+    signs = ([] if mask_self else [1.0]) + ([-1.0] if antithetic else [])
+    weights = [self_weight(head, law, count, sign) for head in heads for sign in signs]
+    uniform = 0.0 if mask_self else 1 / count
+    return Stamp(count, variance, max(weights, default=0.0 if heads else uniform))
 
 
 def logit_variance(head: Head, law: Gaussian) -> float:
@@ -86,12 +96,13 @@ def logit_variance(head: Head, law: Gaussian) -> float:
     return value if np.isfinite(value) else float(np.finfo(float).max)
 
 
-def self_weight(head: Head, law: Gaussian, count: int) -> float:
+def self_weight(head: Head, law: Gaussian, count: int, sign: float = 1.0) -> float:
     """Expected softmax weight of a token on itself among `count` tokens.
 
     E σ((Bx + β)·(x - m) - log Z(x)), with the logistic function σ and log Z = log N + a²/2 for
     a < √(2 log N), else a √(2 log N), where a² is that of the query x.  The expectation over x
-    is taken by a shifted Sobol rule, the same one every time.
+    is taken by a shifted Sobol rule, the same one every time.  With `sign` -1 it is the weight on
+    the mirror image 2m - x.
     """
     _, B, beta = head
     z = _normal_points(law.rank)
@@ -100,7 +111,7 @@ def self_weight(head: Head, law: Gaussian, count: int) -> float:
         queries = (law.mean + deviations) @ B.T
         if beta is not None:
             queries = queries + beta
-        own = np.sum(queries * deviations, axis=1)
+        own = sign * np.sum(queries * deviations, axis=1)
         a = np.linalg.norm(queries @ law.factor, axis=1)
     edge = np.sqrt(2 * np.log(count))
     with np.errstate(over="ignore", invalid="ignore"):

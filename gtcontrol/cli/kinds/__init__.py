@@ -28,6 +28,7 @@ KINDS = (
     "design",
     "compare",
     "filter",
+    "tokens",
 )
 
 

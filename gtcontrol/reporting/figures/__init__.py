@@ -16,6 +16,7 @@ from ...results.steering import Steering
 from ...results.tokens import TokenRun
 from ...results.tracking import Tracking
 from ...results.trajectory import Trajectory
+from ...results.validation import Validation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,14 +36,26 @@ def draw(result: Result) -> dict[str, Figure]:
         dimension 2, "cone" (if anything was integrated); a design "path" and "distance" (if it
         was simulated); a comparison "flow" and "spectrum"; a Riccati solution "spectrum"; a
         filter "states", "errors" (with tokens of several numbers) and "innovations"; feedback
-        "distances", "sample", "deviation", "gains" and "tolerated".
+        "distances", "sample", "deviation", "gains" and "tolerated"; a validation
+        "variance", "errors" (with several numbers of tokens), "shape" (if it was tested) and
+        "stamps".
 
     Returns
     -------
     dict from str to matplotlib.figure.Figure
         In the order in which they are best read.
     """
-    from . import certificate, clouds, comparison, design, filtering, laws, spectra, tracking
+    from . import (
+        certificate,
+        clouds,
+        comparison,
+        design,
+        filtering,
+        laws,
+        spectra,
+        tracking,
+        validation,
+    )
 
     pictures: dict[type[Result], Callable[[Any], dict[str, Figure]]] = {
         Steering: _steering,
@@ -54,6 +67,7 @@ def draw(result: Result) -> dict[str, Figure]:
         FilterRun: filtering.pictures,
         TokenRun: lambda run: {"path": clouds.tokens(run)},
         Tracking: tracking.pictures,
+        Validation: validation.pictures,
         Reachability: lambda answer: {"laws": laws.reachability(answer)},
     }
     made = next((pictures[kind] for kind in type(result).__mro__ if kind in pictures), None)

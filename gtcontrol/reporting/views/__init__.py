@@ -16,6 +16,7 @@ from ...results.steering import Steering
 from ...results.tokens import TokenRun
 from ...results.tracking import Tracking
 from ...results.trajectory import Trajectory
+from ...results.validation import Validation
 from . import (
     certificate,
     comparison,
@@ -27,6 +28,7 @@ from . import (
     tokens,
     tracking,
     trajectory,
+    validation,
 )
 from .base import Fact, Table, View
 
@@ -45,6 +47,7 @@ _VIEWS: dict[type[Result], Callable[[Any], View]] = {
     FilterRun: filtering.view,
     TokenRun: tokens.view,
     Tracking: tracking.view,
+    Validation: validation.view,
 }
 
 

@@ -20,6 +20,7 @@ from ...problem.definitions import (
     SimulationProblem,
     SteeringProblem,
     TrackingProblem,
+    ValidationProblem,
 )
 from ...results.steering import Steering
 from ...results.trajectory import Trajectory
@@ -34,6 +35,7 @@ __all__ = [
     "simulating",
     "steering",
     "tracking",
+    "validating",
 ]
 
 #: Arrays with more entries than this are not written out.
@@ -179,6 +181,19 @@ def tracking(problem: TrackingProblem, plan: Steering | Trajectory) -> str:
     listed = "".join(f"    {name}={text},\n" for name, text in given.items())
     controls = f"    controls={p.controls!r},\n"
     return f"{head}kept = gt.track(\n    plan,\n{controls}{listed})\nprint(kept.summary())\n"
+
+
+def validating(problem: ValidationProblem) -> str:
+    """Python code that moves the clouds again, from the saved problem."""
+    options = (
+        "counts", "seeds", "layers", "mask_self", "antithetic", "moment_matched", "rtol"
+    )  # fmt: skip
+    listed = "".join(f"    {name}=p.{name},\n" for name in options)
+    rng = "p.seed" if problem.seed is not None else "0"  # a generator is not saved
+    return (
+        f"{_SAVED}seen = gt.validate(\n    p.start,\n    p.schedule,\n    p.horizon,\n"
+        f"    rng={rng},\n{listed})\nprint(seen.summary())\n"
+    )
 
 
 def reaching(problem: ReachabilityProblem) -> str:
