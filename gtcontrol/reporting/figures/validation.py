@@ -113,16 +113,16 @@ def _variance(result: Validation) -> Figure:
 
 def _variance_title(result: Validation) -> str:
     if result.verdict is TokenVerdict.DEPARTS:
-        last = result.departures[-1]
+        leaving = result.departures[-1]
         blown = result.blow_up_time
         when = f"blows up at t = {number(blown, 4)}"
         if not math.isfinite(blown):
             when = f"outgrows every cloud by t = {number(result.life, 4)}"
-        if not math.isfinite(last.time):
+        if not math.isfinite(leaving.time):
             return f"The Gaussian law {when}"
         return (
-            f"The Gaussian law {when}; {last.count} tokens leave it at about "
-            f"t = {number(last.time, 3)} and go on"
+            f"The Gaussian law {when}; {leaving.count} tokens leave it at about "
+            f"t = {number(leaving.time, 3)} and go on"
         )
     if not result.errors:
         return "No cloud arrived"

@@ -23,9 +23,9 @@ _NOTES = (
     ),
     (
         "Logits of a query x over keys have the variance a² = |S^{1/2}(Bx + β)|². Softmax over N "
-        "tokens is close to its mean field while the mean of a² stays below log N − 2; beyond log N "
-        "a few tokens carry all the weight. A token scores itself by (Bx + β)·(x − m) more than "
-        "an average key, so B > 0 in many dimensions makes tokens attend to themselves."
+        "tokens is close to its mean field while the mean of a² stays below log N − 2; beyond "
+        "log N a few tokens carry all the weight. A token scores itself by (Bx + β)·(x − m) more "
+        "than an average key: where B > 0, in many dimensions, tokens attend to themselves."
     ),
 )
 
