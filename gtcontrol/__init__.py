@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .comparison.systems import to_control as to_control
     from .comparison.tracking import track as track
     from .errors import GtcontrolError as GtcontrolError
+    from .feedforward import FeedForward as FeedForward
     from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
     from .parameters import Parameters as Parameters
     from .problem.bounds import Bounds as Bounds
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from .steering.exact.path import GaussianPath as GaussianPath
     from .steering.exact.reachability import reachable as reachable
     from .steering.run import steer as steer
+    from .validation.departure import Departure as Departure, detect_departure as detect_departure
     from .validation.run import validate as validate
     from .validation.shape import gaussianity as gaussianity
     from .validation.tokens import (
@@ -87,6 +89,7 @@ _HOMES = {
     "Definiteness": "status",
     "Equilibrium": "results.equilibria",
     "Design": "results.design",
+    "FeedForward": "feedforward",
     "FilterRun": "results.filtering",
     "Gaussian": "gaussian",
     "GaussianPath": "steering.exact.path",
@@ -104,6 +107,8 @@ _HOMES = {
     "Status": "status",
     "Steering": "results.steering",
     "TokenCheck": "results.tokens",
+    "Departure": "validation.departure",
+    "detect_departure": "validation.departure",
     "TokenRun": "validation.tokens",
     "Tracking": "results.tracking",
     "Trajectory": "results.trajectory",

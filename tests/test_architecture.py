@@ -25,7 +25,7 @@ PACKAGE = Path(gt.__file__).resolve().parent
 LEVELS = (
     ("errors", "status", "progress", "_interrupt", "_threads"),
     ("_check",),
-    ("gaussian", "parameters", "schedule"),
+    ("gaussian", "parameters", "schedule", "feedforward"),
     ("field", "attention", "arithmetic", "riccati_flow", "riccati_equations"),
     ("problem",),
     ("results",),
@@ -48,6 +48,7 @@ OWNERS = {
     "flint": ("arithmetic",),
     "control": ("comparison",),
     "matplotlib": ("reporting",),
+    "torch": ("validation.kernels",),
     "jinja2": ("reporting",),
     "markupsafe": ("reporting",),
     "pydantic": ("problem", "cli"),
@@ -190,7 +191,13 @@ def test_engines_do_not_import_each_other():
 def test_the_one_call_upward_is_that_of_results():
     """``importlib`` hides imports from the tests above: it is used in named places only."""
     users = {s.name for s in sources() if "importlib" in ast.dump(s.tree)}
-    assert users == {"results.base", "cli.kinds", "reporting.html", "comparison.backends"}
+    assert users == {
+        "results.base",
+        "cli.kinds",
+        "reporting.html",
+        "comparison.backends",
+        "validation.kernels",
+    }
     base = next(s for s in sources() if s.name == "results.base")
     named = re.findall(r"gtcontrol\.(\w+)", ast.unparse(base.tree).replace("gtcontrol.load", ""))
     assert set(named) == {"reporting"}
@@ -227,6 +234,8 @@ def test_everything_imported_is_declared_or_standard():
     declared = {re.split(r"[<>=\[; ]", d)[0] for d in project["project"]["dependencies"]}
     # Parts of declared packages under names of their own.
     declared |= {"pydantic_core", "markupsafe", "flint"}
+    optional = project["project"]["optional-dependencies"]
+    declared |= {re.split(r"[<>=\[; ]", d)[0] for d in optional["torch"]}
     used = {found.module.split(".")[0] for _, found in imports()}
     foreign = used - set(sys.stdlib_module_names) - {"gtcontrol"}
     assert foreign <= declared

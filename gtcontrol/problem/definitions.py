@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._check import Array
+from ..feedforward import FeedForward
 from ..gaussian import Gaussian
 from ..parameters import Parameters
 from ..riccati_equations.equation import RiccatiEquation
@@ -53,7 +54,8 @@ class SimulationProblem:
 class TokenProblem:
     """Move `count` softmax tokens under `schedule`, as a flow or through residual layers.
 
-    `start` is the law from which they were drawn, if they were.
+    `start` is the law from which they were drawn, if they were.  `backend` is what computes the
+    softmax averages, "numpy" or "torch", and `dtype` in which precision.
     """
 
     count: int
@@ -66,6 +68,11 @@ class TokenProblem:
     seed: int | None = None
     antithetic: bool = False
     moment_matched: bool = False
+    feedforward: FeedForward | None = None
+    mask_self: bool = False
+    causal: bool = False
+    backend: str = "numpy"
+    dtype: str = "float64"
     name: str = ""
 
 

@@ -7,15 +7,36 @@ from typing import Any, ClassVar
 
 from .. import _check
 from .._check import Array
+from ..errors import ResultFileInvalid
 from ..gaussian import Gaussian
 from ..problem.definitions import TokenProblem
 from ..status import Status
 from .base import Arrays, Result
+from .feedforward import pack_feedforward, unpack_feedforward
 from .packing import pack_gaussian, unpack_gaussian
 from .plain import agree, pack_plain, plain, read_array, read_status, read_times
 from .schedules import pack_schedule, unpack_schedule
 
 __all__ = ["SAMPLING_BAND", "TokenCheck", "TokenRun"]
+
+#: Arrays that a run may lack, and the rest of their shapes.
+OPTIONAL: dict[str, tuple[None, ...]] = {
+    "norm_bound": (),
+    "own_weights": (None,),
+    "effective_sizes": (None,),
+}
+
+#: Option of a run -> what to keep in mind when it is used.
+NOTES = {
+    "causal": (
+        "With a causal mask token i attends to the tokens up to i only, so that tokens are no "
+        "longer exchangeable: the equations of the mean field do not cover this run."
+    ),
+    "mask_self": (
+        "No token attends to itself; for many tokens the mean field is the same as without the "
+        "mask."
+    ),
+}
 
 #: A deviation of up to this many standard errors is within the sampling error.
 SAMPLING_BAND = 3.0
@@ -40,6 +61,14 @@ class TokenRun(Result):
         Some of the tokens at these times, for pictures, always the same ones.
     final : (N, d) array
         All tokens where the run ended.
+    largest_norm : (k,) array
+        Largest norm of a token at these times.
+    norm_bound : (k,) array or None
+        What it cannot exceed, by Gronwall's inequality: max |x₀| exp(Σ_h ‖V_h‖ t) if A, b = 0.
+        None for process noise, parameters that vary continuously, or an activation of your own.
+    own_weights, effective_sizes : (k, H) arrays or None
+        For each head, the weight that tokens give to themselves, and the effective number
+        1/Σ_j w_ij² of tokens that they attend to, averaged over the tokens; where asked for.
     steps, evaluations : int
         Accepted steps (or layers), and evaluations of the velocity of all tokens.
     seconds : float
@@ -55,6 +84,10 @@ class TokenRun(Result):
     covariances: Array
     clouds: Array
     final: Array
+    largest_norm: Array
+    norm_bound: Array | None
+    own_weights: Array | None
+    effective_sizes: Array | None
     steps: int
     evaluations: int
     seconds: float
@@ -63,6 +96,11 @@ class TokenRun(Result):
     def answered(self) -> bool:
         """Whether the tokens reached the horizon."""
         return self.status.answered
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to keep in mind when the run is compared with the flow of the moments."""
+        return tuple(note for flag, note in NOTES.items() if getattr(self.problem, flag))
 
     def pack(self) -> tuple[dict[str, Any], Arrays]:
         """Plain values and arrays of the run."""
@@ -74,8 +112,14 @@ class TokenRun(Result):
             "covariances": self.covariances,
             "clouds": self.clouds,
             "final": self.final,
+            "largest_norm": self.largest_norm,
         }
+        some = {name: getattr(self, name) for name in OPTIONAL}
+        values["kept"] = [name for name, value in some.items() if value is not None]
+        arrays |= {name: some[name] for name in values["kept"]}
         arrays |= pack_schedule("schedule", p.schedule)
+        layer, matrices = pack_feedforward("feedforward", p.feedforward)
+        values, arrays = values | layer, arrays | matrices
         if p.start is not None:
             arrays |= pack_gaussian("start", p.start)
         return values, arrays
@@ -89,6 +133,7 @@ class TokenRun(Result):
         problem = TokenProblem(
             schedule=unpack_schedule("schedule", arrays),
             start=start,
+            feedforward=unpack_feedforward("feedforward", values, arrays),
             **plain(TokenProblem, values),
         )
         _check.number("horizon", problem.horizon, low=0.0, strict=True)
@@ -96,6 +141,13 @@ class TokenRun(Result):
         count, d = times.size, problem.schedule.dim
         if start is not None:
             agree("the dimension of the start", start.dim, d)
+        kept = values.get("kept")
+        if not isinstance(kept, list) or not OPTIONAL.keys() >= set(map(str, kept)):
+            raise ResultFileInvalid(f"`kept` must list some of {', '.join(OPTIONAL)}.")
+
+        def read_some(name: str) -> Array | None:
+            return read_array(arrays, name, count, *OPTIONAL[name]) if name in kept else None
+
         return cls(
             problem=problem,
             status=read_status(values),
@@ -104,6 +156,10 @@ class TokenRun(Result):
             covariances=read_array(arrays, "covariances", count, d, d),
             clouds=read_array(arrays, "clouds", count, None, d),
             final=read_array(arrays, "final", problem.count, d),
+            largest_norm=read_array(arrays, "largest_norm", count),
+            norm_bound=read_some("norm_bound"),
+            own_weights=read_some("own_weights"),
+            effective_sizes=read_some("effective_sizes"),
             **plain(cls, values),
         )
 

@@ -10,14 +10,16 @@ import numpy as np
 from scipy.integrate import RK45
 
 from .._check import Array
-from ..attention import velocity
-from ..errors import InvalidMethod
+from ..attention import Average, Mask, attention_spread, queries_of, velocity
+from ..errors import InvalidMethod, NotFinite
+from ..feedforward import FeedForward
 from ..parameters import Parameters, check_finite
 from ..progress import Progress
 from ..schedule import Piece, Schedule
 from ..status import Status
+from .bounds import largest_norm
 
-__all__ = ["Cloud", "Snapshot", "flow", "layers"]
+__all__ = ["Cloud", "Motion", "Snapshot", "flow", "layers"]
 
 #: Scores are products of two entries, and must stay within double precision.
 LARGEST = 1e100
@@ -28,43 +30,72 @@ ABSOLUTE = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The cloud at one time: its moments, and some of its tokens."""
+    """The cloud at one time: moments, largest norm, some tokens, and how weights are spread.
+
+    `own_weights` and `effective_sizes` have one entry for each head: averages over the tokens
+    of the weight of their own key, and of the effective number of keys.
+    """
 
     time: float
     mean: Array
     covariance: Array
     tokens: Array
+    largest_norm: float
+    own_weights: Array | None
+    effective_sizes: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """What moves tokens besides the schedule: how attention is averaged, and a layer."""
+
+    average: Average
+    mask: Mask = Mask.NONE
+    feedforward: FeedForward | None = None
+
+    def velocity(self, p: Parameters, tokens: Array) -> Array:
+        """Velocity of all tokens, shape (N, d)."""
+        return velocity(p, tokens, self.average, mask=self.mask, feedforward=self.feedforward)
 
 
 @dataclass
 class Cloud:
     """Tokens in coordinates of the schedule's basis, and what was seen of them.
 
+    With a feed-forward layer, which acts in all directions, they keep all their coordinates.
+
     Parameters
     ----------
     schedule : Schedule
+    motion : Motion
     start : (N, d) array
     horizon : float
     wanted : list of float
         Times at which the cloud is to be observed, increasing.
     kept : (n,) array of int
         Tokens that are kept in the snapshots.
+    weighed : bool
+        Whether snapshots tell how the weights of attention are spread.
     progress : callable
     """
 
     schedule: Schedule
+    motion: Motion
     start: Array
     horizon: float
     wanted: list[float]
     kept: np.ndarray[Any, np.dtype[np.intp]]
+    weighed: bool
     progress: Progress
     time: float = 0.0
     steps: int = 0
     evaluations: int = 0
     seen: list[Snapshot] = field(default_factory=list)
+    trouble: str = ""
 
     def __post_init__(self) -> None:
-        U = self.schedule.basis
+        U = self.schedule.basis if self.motion.feedforward is None else None
+        self.basis = U
         self.tokens = self.start if U is None else self.start @ U
         # What lies outside the subspace stays where it is.
         self.rest = None if U is None else self.start - self.tokens @ U.T
@@ -72,9 +103,13 @@ class Cloud:
 
     def lift(self, tokens: Array) -> Array:
         """Tokens in all d coordinates, shape (N, d)."""
-        if self.schedule.basis is None or self.rest is None:
+        if self.basis is None or self.rest is None:
             return tokens
-        return np.asarray(tokens @ self.schedule.basis.T + self.rest)
+        return np.asarray(tokens @ self.basis.T + self.rest)
+
+    def law(self, t: float) -> Parameters:
+        """Parameters at time t, in the coordinates of the tokens."""
+        return self.schedule(t) if self.basis is None else self.schedule.inner(t)
 
     def observe(self, until: float, at: Callable[[float], Array]) -> None:
         """Take the snapshots wanted up to time `until` of the cloud ``at(t)``."""
@@ -90,21 +125,57 @@ class Cloud:
     def velocity(self, p: Parameters, tokens: Array) -> Array:
         """Velocity of all tokens, counted and reported."""
         self.evaluations += 1
-        made = velocity(p, tokens)
+        made = self.motion.velocity(p, tokens)
         if not np.all(np.isfinite(made)):
             check_finite(p, self.time)
+            self.trouble = self._trouble(tokens)
         self.progress(
             min(self.time / self.horizon, 1.0),
             f"{tokens.shape[0]} tokens at t = {self.time:.4g}, evaluation {self.evaluations}",
         )
         return made
 
+    def refuse_activation(self) -> None:
+        """Raise if the last velocity that was not finite is due to the activation.
+
+        Trial steps of an integrator may go too far; only where the cloud itself cannot move on
+        is this an error.
+        """
+        if self.trouble:
+            raise NotFinite(self.trouble)
+
+    def _trouble(self, tokens: Array) -> str:
+        """Where the activation makes nan or infinity of finite numbers, in words."""
+        layer = self.motion.feedforward
+        if layer is None:
+            return ""
+        hidden = tokens @ layer.inner.T + layer.bias
+        values = np.asarray(layer.function(hidden))
+        bad = np.isfinite(hidden) & ~np.isfinite(values)
+        if not bad.any():
+            return ""
+        where = tuple(np.argwhere(bad)[0])
+        return (
+            f"the activation `{layer.name}` is {values[where]} at {hidden[where]:.6g}, which "
+            f"token {where[0]} reaches near t = {self.time:.4g}; it must be finite there."
+        )
+
     def _snapshot(self, time: float, tokens: Array) -> Snapshot:
         full = self.lift(tokens)
         mean = full.mean(axis=0)
         deviations = full - mean
         covariance = deviations.T @ deviations / full.shape[0]
-        return Snapshot(time, mean, covariance, full[self.kept].copy())
+        own, sizes = self._spread(time, tokens) if self.weighed else (None, None)
+        some = full[self.kept].copy()
+        return Snapshot(time, mean, covariance, some, largest_norm(full), own, sizes)
+
+    def _spread(self, time: float, tokens: Array) -> tuple[Array, Array]:
+        spreads = [
+            [x.mean() for x in attention_spread(queries_of(head, tokens), tokens, self.motion.mask)]
+            for head in self.law(self.schedule.snap(time)).heads
+        ]
+        own, sizes = np.array(spreads).T
+        return own, sizes
 
 
 def flow(cloud: Cloud, rtol: float, max_steps: int) -> Status:
@@ -115,12 +186,13 @@ def flow(cloud: Cloud, rtol: float, max_steps: int) -> Status:
             "each of which adds its share of noise."
         )
     step = None
-    for piece in cloud.schedule.pieces(inner=True):
+    for piece in cloud.schedule.pieces(inner=cloud.basis is not None):
         end = min(piece.end, cloud.horizon)
         if piece.start >= end:
             break
         solver = _solver(cloud, piece, end, rtol, step)
         if not np.all(np.isfinite(solver.f)):
+            cloud.refuse_activation()
             return Status.OVERFLOW
         status = _through(cloud, solver, max_steps)
         if status is not Status.SUCCESS:
@@ -155,8 +227,10 @@ def _through(cloud: Cloud, solver: Any, max_steps: int) -> Status:
             return Status.STEP_LIMIT
         solver.step()
         if not np.all(np.abs(solver.y) < LARGEST):
+            cloud.refuse_activation()
             return Status.OVERFLOW
         if solver.status == "failed":
+            cloud.refuse_activation()
             return Status.STEP_SIZE
         cloud.time, cloud.tokens = float(solver.t), solver.y.reshape(shape)
         cloud.steps += 1
@@ -174,7 +248,7 @@ def layers(cloud: Cloud, count: int, rng: np.random.Generator | None) -> Status:
     h = cloud.horizon / count
     schedule = cloud.schedule
     for k in range(count):
-        p = schedule.inner(schedule.snap(k * h))
+        p = cloud.law(schedule.snap(k * h))
         moved = cloud.tokens + h * cloud.velocity(p, cloud.tokens)
         if p.noise is not None:
             if rng is None:
@@ -183,6 +257,7 @@ def layers(cloud: Cloud, count: int, rng: np.random.Generator | None) -> Status:
             root = vectors * np.sqrt(h * np.maximum(values, 0.0))
             moved = moved + rng.standard_normal(moved.shape) @ root.T
         if not np.all(np.abs(moved) < LARGEST):
+            cloud.refuse_activation()
             return Status.OVERFLOW
         cloud.time = cloud.horizon if k + 1 == count else (k + 1) * h
         cloud.tokens = moved

@@ -8,26 +8,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _check
-from .._check import Array
 from .._threads import single_threaded
-from ..errors import InvalidNumber, InvalidShape
+from ..attention import Mask
+from ..errors import InvalidMethod, InvalidNumber, InvalidShape
+from ..feedforward import FeedForward
 from ..gaussian import Gaussian
 from ..parameters import Parameters
-from ..problem import memory
 from ..problem.definitions import TokenProblem
 from ..progress import Progress, silent
 from ..results.steering import Steering
 from ..results.tokens import TokenCheck, TokenRun
 from ..schedule import Schedule, resolve
 from ..status import Status
-from .cloud import Cloud, flow, layers as residual
+from . import arguments, kernels
+from .arguments import Random
+from .bounds import norm_bounds
+from .cloud import Cloud, Motion, flow, layers as residual
 
 __all__ = ["TokenRun", "check_tokens", "largest_logit_variance", "simulate_tokens"]
 
-#: Vectors of N tokens that the integrator holds at the same time.
-STAGES = 16
-
-Random = np.random.Generator | int | np.integer
+#: Smallest relative tolerance of an integrator whose velocities are in single precision.
+SINGLE_RTOL = 1e-6
 
 
 @single_threaded
@@ -41,17 +42,24 @@ def simulate_tokens(
     antithetic: bool = False,
     moment_matched: bool = False,
     layers: int | None = None,
+    feedforward: FeedForward | None = None,
+    mask_self: bool = False,
+    causal: bool = False,
+    backend: str = "auto",
+    dtype: str = "float64",
     rtol: float = 1e-5,
     max_steps: int = 10_000,
     observe: int | ArrayLike = 11,
     keep: int = 400,
+    spread: bool = False,
     progress: Progress = silent,
     name: str = "",
 ) -> TokenRun:
     """Move N tokens by feed-forward and by softmax attention over all N of them.
 
     This is the Transformer itself, not its mean field: every token attends to every token
-    (itself included), in blocks, so that memory is O(N d) while time is O(N² d) per step.
+    (itself included, unless it is masked), in blocks, so that memory is O(N d) while time is
+    O(N² d) per step.
 
     Parameters
     ----------
@@ -69,8 +77,21 @@ def simulate_tokens(
         How the tokens are drawn; see :meth:`gtcontrol.Gaussian.sample`.
     layers : int, optional
         Instead of the flow, apply this number of residual layers of step horizon/layers.
+    feedforward : FeedForward, optional
+        A layer with an activation, whose velocity is added to that of the parameters.
+    mask_self : bool
+        Let no token attend to itself.
+    causal : bool
+        Let token i attend to tokens j <= i only, in the order in which they are given.  The
+        theory of Gaussian tokens does not cover this; the result says so.
+    backend : {"auto", "numpy", "torch"}
+        What computes the softmax averages.  torch's fused attention is used when asked for, and
+        by itself if it is installed and there are tokens and cores enough to gain from it.
+    dtype : {"float64", "float32"}
+        Precision of scores and weights; single precision is about twice as fast, and good for
+        six digits of the velocity while scores stay moderate.
     rtol : float
-        Relative tolerance of the integrator, per token.
+        Relative tolerance of the integrator, per token; at least 1e-6 in single precision.
     max_steps : int
         Bound on the accepted steps.
     observe : int or (k,) array
@@ -78,6 +99,9 @@ def simulate_tokens(
         kept.  With layers, the nearest layers.
     keep : int
         Number of tokens kept at these times, for pictures.
+    spread : bool
+        Also keep how the weights of attention are spread at these times: the weight that tokens
+        give to themselves, and the effective number of tokens that they attend to.
     progress : callable, optional
         Called as ``progress(fraction, text)``.
     name : str, optional
@@ -90,8 +114,9 @@ def simulate_tokens(
 
     Raises
     ------
-    InvalidShape, InvalidNumber, NotFinite, IncompatibleSchedule
-        If an argument does not fit the others.
+    InvalidShape, InvalidNumber, InvalidMethod, NotFinite, IncompatibleSchedule
+        If an argument does not fit the others, torch is not installed, or an activation is not
+        finite where tokens arrive.
     TooLarge
         If the tokens would not fit into memory.
 
@@ -106,13 +131,14 @@ def simulate_tokens(
     (1000, 1)
     """
     began = time.perf_counter()
-    shape = _shape(tokens, count)
+    shape = arguments.shape_of(tokens, count)
     schedule, end = resolve(parameters, horizon, shape[1])
     depth = None if layers is None else _check.integer("layers", layers, low=1)
-    wanted = _wanted(observe, end, depth)
+    wanted = arguments.observation_times(observe, end, depth)
     kept = min(_check.integer("keep", keep, low=0), shape[0])
-    _require_memory(shape, schedule, len(wanted), kept)
-    generator = _generator(rng)
+    layer = arguments.layer_of(feedforward, shape[1])
+    arguments.require_memory(shape, schedule, len(wanted), kept, layer)
+    generator = arguments.generator_of(rng)
     problem = TokenProblem(
         shape[0],
         schedule,
@@ -124,13 +150,19 @@ def simulate_tokens(
         int(rng) if isinstance(rng, int | np.integer) else None,
         antithetic,
         moment_matched,
+        layer,
+        bool(mask_self),
+        bool(causal),
+        kernels.choose(backend, dtype, shape[0]),
+        dtype,
         name,
     )
-    start = _start(tokens, problem, generator)
+    motion = _motion(problem)
+    start = arguments.drawn(tokens, problem, generator)
     some = np.linspace(0, shape[0] - 1, kept).round().astype(np.intp)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         # Overflow is looked for after each step and ends the run with a status of its own.
-        cloud = Cloud(schedule, start, end, wanted, some, progress)
+        cloud = Cloud(schedule, motion, start, end, wanted, some, bool(spread), progress)
         try:
             if depth is None:
                 status = flow(cloud, problem.rtol, problem.max_steps)
@@ -139,17 +171,53 @@ def simulate_tokens(
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         cloud.finish()
+    return _result(problem, cloud, status, time.perf_counter() - began)
+
+
+def _motion(problem: TokenProblem) -> Motion:
+    """How the tokens of a problem move."""
+    if problem.mask_self and problem.causal:
+        raise InvalidMethod(
+            "with `causal` and `mask_self` the first token has nothing to attend to; use one of "
+            "the masks."
+        )
+    if problem.dtype == "float32" and problem.layers is None and problem.rtol < SINGLE_RTOL:
+        raise InvalidNumber(
+            f"`rtol` is {problem.rtol:g}, but single precision cannot resolve less than "
+            f'{SINGLE_RTOL:g}; use `dtype="float64"`.'
+        )
+    mask = Mask.SELF if problem.mask_self else Mask.CAUSAL if problem.causal else Mask.NONE
+    average = kernels.average_by(problem.backend, problem.dtype, mask)
+    return Motion(average, mask, problem.feedforward)
+
+
+def _result(problem: TokenProblem, cloud: Cloud, status: Status, seconds: float) -> TokenRun:
+    seen = cloud.seen
+    times = [s.time for s in seen]
+    own = [s.own_weights for s in seen if s.own_weights is not None]
+    sizes = [s.effective_sizes for s in seen if s.effective_sizes is not None]
     return TokenRun(
         problem=problem,
         status=status,
-        times=np.array([s.time for s in cloud.seen]),
-        means=np.array([s.mean for s in cloud.seen]),
-        covariances=np.array([s.covariance for s in cloud.seen]),
-        clouds=np.array([s.tokens for s in cloud.seen]),
+        times=np.array(times),
+        means=np.array([s.mean for s in seen]),
+        covariances=np.array([s.covariance for s in seen]),
+        clouds=np.array([s.tokens for s in seen]),
         final=cloud.lift(cloud.tokens),
+        largest_norm=np.array([s.largest_norm for s in seen]),
+        norm_bound=norm_bounds(
+            cloud.start,
+            problem.schedule,
+            problem.horizon,
+            times,
+            layers=problem.layers,
+            feedforward=problem.feedforward,
+        ),
+        own_weights=np.array(own) if own else None,
+        effective_sizes=np.array(sizes) if sizes else None,
         steps=cloud.steps,
         evaluations=cloud.evaluations,
-        seconds=time.perf_counter() - began,
+        seconds=seconds,
     )
 
 
@@ -259,69 +327,3 @@ def largest_logit_variance(plan: Steering) -> float:
                 value = float(np.sum((L.T @ query) ** 2) + np.sum((L.T @ B @ L) ** 2))
                 largest = max(largest, value)
     return largest
-
-
-def _shape(tokens: ArrayLike | Gaussian, count: int | None) -> tuple[int, int]:
-    """Number N and dimension d of the tokens."""
-    if isinstance(tokens, Gaussian):
-        if count is None:
-            raise InvalidNumber("`count` is needed to draw tokens from a Gaussian.")
-        return _check.integer("count", count, low=2), tokens.dim
-    shape = np.shape(tokens)
-    if len(shape) != 2:
-        raise InvalidShape(f"`tokens` must have shape (N, d); it has {shape}.")
-    if count is not None and count != shape[0]:
-        raise InvalidNumber(f"`count` is {count}, but {shape[0]} tokens were given.")
-    if shape[0] < 2 or shape[1] < 1:
-        raise InvalidNumber(
-            f"`tokens` must hold at least 2 tokens of at least 1 dimension; its shape is {shape}."
-        )
-    return shape[0], shape[1]
-
-
-def _generator(rng: Random | None) -> np.random.Generator | None:
-    if rng is None or isinstance(rng, np.random.Generator):
-        return rng
-    return np.random.default_rng(_check.integer("rng", rng, low=0))
-
-
-def _start(
-    tokens: ArrayLike | Gaussian, problem: TokenProblem, rng: np.random.Generator | None
-) -> Array:
-    if not isinstance(tokens, Gaussian):
-        return _check.array("tokens", tokens, 2)
-    if rng is None:
-        raise InvalidNumber("`rng` is needed to draw tokens: pass a numpy Generator or a seed.")
-    return tokens.sample(
-        problem.count,
-        rng,
-        antithetic=problem.antithetic,
-        moment_matched=problem.moment_matched,
-    )
-
-
-def _wanted(observe: int | ArrayLike, end: float, layers: int | None) -> list[float]:
-    """Times of observation, increasing."""
-    if isinstance(observe, int | np.integer):
-        times = np.linspace(0.0, end, _check.integer("observe", observe, low=2))
-    else:
-        times = np.unique(_check.vector("observe", observe))
-        if times.size and not (times[0] >= 0 and times[-1] <= end * (1 + 1e-12)):
-            raise InvalidNumber(
-                f"`observe` must lie in [0, {end:g}]; it reaches from {times[0]:g} to "
-                f"{times[-1]:g}."
-            )
-        times = np.minimum(times, end)
-    if layers is not None:
-        nearest = np.unique(np.round(times * (layers / end)))
-        times = np.where(nearest == layers, end, nearest * (end / layers))
-    return [float(t) for t in times]
-
-
-def _require_memory(shape: tuple[int, int], schedule: Schedule, times: int, kept: int) -> None:
-    n, d = shape
-    inner = d if schedule.basis is None else schedule.basis.shape[1]
-    numbers = n * (STAGES * inner + 4 * d) + times * d * (d + kept + 1)
-    memory.require(
-        f"moving {n} tokens of dimension {d}", float(numbers), "take fewer tokens or dimensions"
-    )
