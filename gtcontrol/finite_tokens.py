@@ -62,5 +62,5 @@ class FiniteTokens:
 
     @property
     def log_count(self) -> float:
-        """log N: what the variance of the logits must stay below for the mean field to hold."""
+        """Logarithm of N: what the variance of the logits must stay below for the mean field to hold."""
         return math.log(self.count)

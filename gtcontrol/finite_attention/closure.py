@@ -15,6 +15,7 @@ so that L E[h z'] takes the place of S B L in the equation of the factor.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +48,8 @@ class Attention:
     tilt : float
         Mean κ: the share of the mean field tilt q that the other keys attain.
     concentration : float
-        Mean sum of the squared weights, 1/N if they are equal and 1 if one key has all.
+        Mean sum of the squared weights, 1/N if they are equal and 1 if one key has all; nan
+        if second moments were not asked for.
     logit_variance : float
         Mean variance a² of the scores.
     """
@@ -94,7 +96,6 @@ class _Average:
     def __init__(self, rule: Nodes, mu: Array, G: Array, tokens: FiniteTokens) -> None:
         self.mu, self.G, self.rule = mu, G, rule
         signed = np.stack([rule.radii, -rule.radii])[:, :, None]
-        self.signed = signed
         self.weight = 0.5 * rule.weights[:, None] * rule.shares
         self.turned = rule.directions @ G.T
         along = rule.directions @ mu
@@ -111,24 +112,16 @@ class _Average:
         spread = np.sqrt(self.variance).ravel()
         own = None if self.own_scores is None else self.own_scores.ravel()
         second = None
+        concentration = math.nan
         if noise:
             found = self.table.moments(own, spread)
-            weight, tilt, squares, square, cross, excess = (
-                np.asarray(x).reshape(shape)
-                for x in (
-                    found.own,
-                    found.tilt,
-                    found.squares,
-                    found.own_square,
-                    found.cross,
-                    found.excess,
-                )
-            )
-            second = self._second(square, cross, excess) + self._mean(squares) * np.eye(len(self.G))
+            weight, tilt = found.own.reshape(shape), found.tilt.reshape(shape)
+            squares, square = found.squares.reshape(shape), found.own_square.reshape(shape)
+            second = self._second(square, found.cross.reshape(shape), found.excess.reshape(shape))
+            second += self._mean(squares) * np.eye(len(self.G))
             concentration = self._mean(square + squares)
         else:
             weight, tilt = (x.reshape(shape) for x in self.table.slope(own, spread))
-            concentration = self._mean(1.0 - tilt)
         mean = self.mu + self._against_one(weight, tilt - 1.0)
         slope = self.G + self._against_z(weight, tilt - 1.0)
         share = self._mean(weight)
@@ -145,28 +138,34 @@ class _Average:
     def _mean(self, values: Array) -> float:
         return float(np.sum(self.weight * values))
 
+    def _odd(self, values: Array) -> Array:
+        """Sums of values times ±ρ along each direction; exactly zero if the signs agree."""
+        difference = values[0] - values[1]
+        return np.asarray(np.sum(self.weight * self.rule.radii[:, None] * difference, axis=0))
+
+    def _even(self, values: Array) -> Array:
+        """Sums of values times ρ² along each direction."""
+        total = values[0] + values[1]
+        return np.asarray(np.sum(self.weight * self.rule.radii[:, None] ** 2 * total, axis=0))
+
     def _against_one(self, of_z: Array, of_q: Array) -> Array:
         """E[f z + g q]."""
-        f = np.sum(self.weight * (of_z * self.signed), axis=(0, 1))
-        g = np.sum(self.weight * (of_q * self.signed), axis=(0, 1))
-        return f @ self.rule.directions + g @ self.turned + self._mean(of_q) * self.mu
+        f, g = self._odd(of_z), self._odd(of_q)
+        return np.asarray(f @ self.rule.directions + g @ self.turned + self._mean(of_q) * self.mu)
 
     def _against_z(self, of_z: Array, of_q: Array) -> Array:
         """E[(f z + g q) z']."""
-        f = np.sum(self.weight * (of_z * self.signed**2), axis=(0, 1))
-        g = np.sum(self.weight * (of_q * self.signed**2), axis=(0, 1))
-        once = np.sum(self.weight * (of_q * self.signed), axis=(0, 1))
+        f, g = self._even(of_z), self._even(of_q)
         u = self.rule.directions
-        rows = f[:, None] * u + g[:, None] * self.turned + once[:, None] * self.mu
+        rows = f[:, None] * u + g[:, None] * self.turned + self._odd(of_q)[:, None] * self.mu
         return np.asarray(rows.T @ u)
 
     def _second(self, of_zz: Array, of_zq: Array, of_qq: Array) -> Array:
         """E[f z z' + g (z q' + q z') + ω q q']; ω is 1 in the mean field."""
         mixed = self._against_z(0.5 * of_zz, of_zq)
         mu, over = self.mu, of_qq - 1.0
-        g = np.sum(self.weight * (over * self.signed**2), axis=(0, 1))
-        once = np.sum(self.weight * (over * self.signed), axis=(0, 1)) @ self.turned
-        squares = self.turned.T @ (g[:, None] * self.turned) + self.G @ self.G.T
+        once = self._odd(over) @ self.turned
+        squares = self.turned.T @ (self._even(over)[:, None] * self.turned) + self.G @ self.G.T
         crossed = np.outer(once, mu)
         whole = mixed + mixed.T + squares + crossed + crossed.T
         return np.asarray(whole + (1.0 + self._mean(over)) * np.outer(mu, mu))

@@ -112,8 +112,10 @@ class Weights:
         bare = np.array([s.moments(np.array([-math.inf])) for s in scales])[:, :, 0]
         self._bare = CubicSpline(grid, np.stack([np.log(bare[:, 2]), bare[:, 5]], axis=1))
         made = np.array(
-            [s.moments(s.centre + _width(2 * math.sinh(x)) * reach)
-             for x, s in zip(grid, scales, strict=True)]
+            [
+                s.moments(s.centre + _width(2 * math.sinh(x)) * reach)
+                for x, s in zip(grid, scales, strict=True)
+            ]
         )
         odds = np.log(made[:, 0]) - np.log(made[:, 1])
         values = [odds, np.log(made[:, 2]), made[:, 3], made[:, 4], made[:, 5]]

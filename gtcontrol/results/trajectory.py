@@ -218,7 +218,9 @@ class Trajectory(Result):
         problem = SimulationProblem(
             start=unpack_gaussian("start", arrays),
             schedule=unpack_schedule("schedule", arrays),
-            tokens=None if values.get("tokens") is None else restore(FiniteTokens, values["tokens"]),
+            tokens=None
+            if values.get("tokens") is None
+            else restore(FiniteTokens, values["tokens"]),
             **plain(SimulationProblem, values),
         )
         _check.number("horizon", problem.horizon, low=0.0, strict=True)
