@@ -62,5 +62,5 @@ class FiniteTokens:
 
     @property
     def log_count(self) -> float:
-        """Logarithm of N: what the variance of the logits must stay below for the mean field to hold."""
+        """Logarithm of N: the variance of the scores must stay below it for the mean field."""
         return math.log(self.count)

@@ -25,8 +25,9 @@ from ..errors import InvalidShape
 from ..finite_tokens import FiniteTokens
 from ..gaussian import Gaussian
 from ..parameters import Head, Parameters
-from .nodes import Nodes, nodes
-from .weights import weights
+from .averages import Averages
+from .nodes import nodes
+from .weights import Moments, weights
 
 __all__ = ["Attention", "AttentionSlope", "attend", "attention_slope"]
 
@@ -87,88 +88,63 @@ def attend(
         none = np.zeros((0, 0))
         share = 1.0 / (tokens.count if tokens.self_key else tokens.others)
         return Attention(mu, none, none if noise else None, own, 1.0 - share, share, 0.0)
-    return _Average(nodes(r), mu, G, tokens).attention(noise=noise)
+    return _Average(mu, G, tokens).attention(noise=noise)
 
 
 class _Average:
-    """Averages over z = ±ρ u; arrays are indexed by sign, radius and direction."""
+    """Averages over z ~ N(0, I) for one head; arrays are indexed by sign, radius, direction."""
 
-    def __init__(self, rule: Nodes, mu: Array, G: Array, tokens: FiniteTokens) -> None:
-        self.mu, self.G, self.rule = mu, G, rule
+    def __init__(self, mu: Array, G: Array, tokens: FiniteTokens) -> None:
+        rule = nodes(len(mu))
+        turned = rule.directions @ G.T
+        linear, lengths = turned @ mu, np.sum(turned**2, axis=1)
         signed = np.stack([rule.radii, -rule.radii])[:, :, None]
-        self.weight = 0.5 * rule.weights[:, None] * rule.shares
-        self.turned = rule.directions @ G.T
-        along = rule.directions @ mu
-        quadratic = np.sum(rule.directions * self.turned, axis=1)
-        linear = self.turned @ mu
-        lengths = np.sum(self.turned**2, axis=1)
         squared = float(mu @ mu) + signed * (2 * linear + signed * lengths)
-        self.variance = np.maximum(squared, 0.0)
-        self.own_scores = signed * (along + signed * quadratic) if tokens.self_key else None
-        self.table = weights(tokens.others)
+        variance = np.maximum(squared, 0.0)
+        along, own = rule.directions @ mu, np.sum(rule.directions * turned, axis=1)
+        scores = signed * (along + signed * own)
+        self.mu, self.G = mu, G
+        self.tokens, self.table = tokens, weights(tokens.others)
+        self.scores, self.variance = scores, variance
+        self.averages = Averages(rule, scores, variance, mu, G)
 
     def attention(self, *, noise: bool) -> Attention:
-        shape = self.variance.shape
+        """Moments of what a token attends to."""
+        shape, mu, G = self.variance.shape, self.mu, self.G
         spread = np.sqrt(self.variance).ravel()
-        own = None if self.own_scores is None else self.own_scores.ravel()
-        second = None
-        concentration = math.nan
+        own = self.scores.ravel() if self.tokens.self_key else None
+        second, concentration = None, math.nan
         if noise:
             found = self.table.moments(own, spread)
             weight, tilt = found.own.reshape(shape), found.tilt.reshape(shape)
-            squares, square = found.squares.reshape(shape), found.own_square.reshape(shape)
-            second = self._second(square, found.cross.reshape(shape), found.excess.reshape(shape))
-            second += self._mean(squares) * np.eye(len(self.G))
-            concentration = self._mean(square + squares)
+            second = self._second(found, shape)
+            concentration = self.averages.mean((found.own_square + found.squares).reshape(shape))
         else:
             weight, tilt = (x.reshape(shape) for x in self.table.slope(own, spread))
-        mean = self.mu + self._against_one(weight, tilt - 1.0)
-        slope = self.G + self._against_z(weight, tilt - 1.0)
-        share = self._mean(weight)
+        w, w_z, w_zz = self.averages.of(weight)
+        c, c_z, c_zz = self.averages.of(tilt - 1.0)  # so that the mean field part is exact
         return Attention(
-            mean,
-            slope,
-            second,
-            share,
-            self._mean(tilt) / max(1.0 - share, 1e-300),
-            concentration,
-            self._mean(self.variance),
+            mean=mu + w_z + c * mu + G @ c_z,
+            slope=G + w_zz + np.outer(mu, c_z) + G @ c_zz,
+            second=second,
+            own=w,
+            tilt=(1.0 + c) / max(1.0 - w, np.finfo(float).tiny),
+            concentration=concentration,
+            logit_variance=float(mu @ mu + np.sum(G**2)),
         )
 
-    def _mean(self, values: Array) -> float:
-        return float(np.sum(self.weight * values))
-
-    def _odd(self, values: Array) -> Array:
-        """Sums of values times ±ρ along each direction; exactly zero if the signs agree."""
-        difference = values[0] - values[1]
-        return np.asarray(np.sum(self.weight * self.rule.radii[:, None] * difference, axis=0))
-
-    def _even(self, values: Array) -> Array:
-        """Sums of values times ρ² along each direction."""
-        total = values[0] + values[1]
-        return np.asarray(np.sum(self.weight * self.rule.radii[:, None] ** 2 * total, axis=0))
-
-    def _against_one(self, of_z: Array, of_q: Array) -> Array:
-        """E[f z + g q]."""
-        f, g = self._odd(of_z), self._odd(of_q)
-        return np.asarray(f @ self.rule.directions + g @ self.turned + self._mean(of_q) * self.mu)
-
-    def _against_z(self, of_z: Array, of_q: Array) -> Array:
-        """E[(f z + g q) z']."""
-        f, g = self._even(of_z), self._even(of_q)
-        u = self.rule.directions
-        rows = f[:, None] * u + g[:, None] * self.turned + self._odd(of_q)[:, None] * self.mu
-        return np.asarray(rows.T @ u)
-
-    def _second(self, of_zz: Array, of_zq: Array, of_qq: Array) -> Array:
-        """E[f z z' + g (z q' + q z') + ω q q']; ω is 1 in the mean field."""
-        mixed = self._against_z(0.5 * of_zz, of_zq)
-        mu, over = self.mu, of_qq - 1.0
-        once = self._odd(over) @ self.turned
-        squares = self.turned.T @ (self._even(over)[:, None] * self.turned) + self.G @ self.G.T
-        crossed = np.outer(once, mu)
-        whole = mixed + mixed.T + squares + crossed + crossed.T
-        return np.asarray(whole + (1.0 + self._mean(over)) * np.outer(mu, mu))
+    def _second(self, found: Moments, shape: tuple[int, ...]) -> Array:
+        """E[w_0² z z' + χ (z q' + q z') + Σ w_j² I + ω q q'], ω = 1 in the mean field."""
+        mu, G = self.mu, self.G
+        _, _, made = self.averages.of(found.own_square.reshape(shape))
+        _, x_z, x_zz = self.averages.of(found.cross.reshape(shape))
+        mixed = np.outer(x_z, mu) + x_zz @ G.T
+        o, o_z, o_zz = self.averages.of(found.excess.reshape(shape) - 1.0)
+        turned = np.outer(mu, G @ o_z)
+        made = made + mixed + mixed.T + turned + turned.T + (1.0 + o) * np.outer(mu, mu)
+        made = made + G @ (np.eye(len(mu)) + o_zz) @ G.T
+        squares = self.averages.mean(found.squares.reshape(shape))
+        return np.asarray(made + squares * np.eye(len(mu)))
 
 
 @dataclass(frozen=True, eq=False)

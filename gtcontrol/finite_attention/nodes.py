@@ -18,7 +18,10 @@ LINE_RADII, RADII = 64, 24
 PLANE, SPACE = 16, (8, 24)
 
 #: Directions in more dimensions, at least: whole orthonormal frames.
-DIRECTIONS = 192
+DIRECTIONS = 1024
+
+#: Radii in so many dimensions that the radius hardly varies.
+HIGH, HIGH_RADII = 4, 12
 
 
 class Nodes(NamedTuple):
@@ -50,7 +53,8 @@ def nodes(rank: int) -> Nodes:
     ones), each of which is exact for polynomials of degree three.  So second moments are
     exact, and the average of a function that does not prefer any direction is isotropic.
     """
-    radii, weights = _radii(rank, LINE_RADII if rank == 1 else RADII)
+    count = LINE_RADII if rank == 1 else RADII if rank < HIGH else HIGH_RADII
+    radii, weights = _radii(rank, count)
     directions, shares = _directions(rank)
     return Nodes(directions, shares, radii, weights)
 
