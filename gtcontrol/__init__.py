@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from .comparison.tracking import track as track
     from .errors import GtcontrolError as GtcontrolError
     from .feedforward import FeedForward as FeedForward
+    from .finite_attention.closure import (
+        AttentionSlope as AttentionSlope,
+        attention_slope as attention_slope,
+    )
+    from .finite_tokens import FiniteTokens as FiniteTokens
     from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
     from .parameters import Parameters as Parameters
     from .problem.bounds import Bounds as Bounds
@@ -80,6 +85,9 @@ __version__ = "0.1.0"
 
 #: Public name -> module that defines it.
 _HOMES = {
+    "AttentionSlope": "finite_attention.closure",
+    "FiniteTokens": "finite_tokens",
+    "attention_slope": "finite_attention.closure",
     "BlowUp": "results.blow_up",
     "Bounds": "problem.bounds",
     "Certificate": "results.certificate",

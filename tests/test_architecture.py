@@ -25,8 +25,8 @@ PACKAGE = Path(gt.__file__).resolve().parent
 LEVELS = (
     ("errors", "status", "progress", "_interrupt", "_threads"),
     ("_check",),
-    ("gaussian", "parameters", "schedule", "feedforward"),
-    ("field", "attention", "arithmetic", "riccati_flow", "riccati_equations"),
+    ("gaussian", "parameters", "schedule", "feedforward", "finite_tokens"),
+    ("field", "attention", "finite_attention", "arithmetic", "riccati_flow", "riccati_equations"),
     ("problem",),
     ("results",),
     ("simulation",),

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._check import Array
 from ..feedforward import FeedForward
+from ..finite_tokens import FiniteTokens
 from ..gaussian import Gaussian
 from ..parameters import Parameters
 from ..riccati_equations.equation import RiccatiEquation
@@ -39,7 +40,10 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class SimulationProblem:
-    """Move `start` under `schedule`, as a flow or through a number of residual layers."""
+    """Move `start` under `schedule`, as a flow or through a number of residual layers.
+
+    With `tokens` by the closure for finitely many of them, else by the mean field.
+    """
 
     start: Gaussian
     schedule: Schedule
@@ -48,6 +52,12 @@ class SimulationProblem:
     rtol: float = 1e-12
     max_steps: int = 20_000
     name: str = ""
+    tokens: FiniteTokens | None = None
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the rank may grow: by process noise, or by that of attention in layers."""
+        return self.schedule.noisy or (self.tokens is not None and self.layers is not None)
 
 
 @dataclass(frozen=True, eq=False)

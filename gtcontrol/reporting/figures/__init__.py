@@ -31,7 +31,8 @@ def draw(result: Result) -> dict[str, Figure]:
     ----------
     result : Result
         A plan gives "path", "controls", "covariance" (if the rank is positive), "cost" and
-        "tokens" (if tokens were moved); a simulation "path", "covariance" and "mean"; a
+        "tokens" (if tokens were moved); a simulation "path", "covariance" and "mean", with
+        finitely many tokens also "tokens"; a
         run of tokens "path"; a reachability answer "laws"; a certificate "envelope" and, in
         dimension 2, "cone" (if anything was integrated); a design "path" and "distance" (if it
         was simulated); a comparison "flow" and "spectrum"; a Riccati solution "spectrum"; a
@@ -89,12 +90,14 @@ def _steering(result: Steering) -> dict[str, Figure]:
 
 
 def _trajectory(result: Trajectory) -> dict[str, Figure]:
-    from . import covariance, mean, path
+    from . import covariance, finite, mean, path
 
     made = {"path": path.trajectory(result)}
     if result.factors.shape[2]:
         made["covariance"] = covariance.trajectory(result)
     made["mean"] = mean.trajectory(result)
+    if result.problem.tokens is not None:
+        made["tokens"] = finite.tokens(result)
     return made
 
 

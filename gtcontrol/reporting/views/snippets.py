@@ -74,7 +74,7 @@ def steering(problem: SteeringProblem) -> str:
 def simulating(problem: SimulationProblem) -> str:
     """Python code that runs the simulation; from saved values if large or time-varying."""
     saved = _SAVED + (
-        "path = gt.simulate(p.start, p.schedule, p.horizon, layers=p.layers)\n"
+        "path = gt.simulate(p.start, p.schedule, p.horizon, layers=p.layers, tokens=p.tokens)\n"
         "print(path.summary())\n"
     )
     laws = _laws(start=problem.start)
@@ -85,6 +85,8 @@ def simulating(problem: SimulationProblem) -> str:
     if not parameters:
         return saved
     layers = "" if problem.layers is None else f", layers={problem.layers}"
+    if problem.tokens is not None:
+        layers += f", tokens=gt.{problem.tokens}"
     return (
         f"{laws}parameters = {parameters}\n"
         f"path = gt.simulate(start, parameters, {problem.horizon!r}{layers})\n"
