@@ -16,7 +16,7 @@ from .courses import CloudCourse, LawCourse
 __all__ = [
     "DEPARTURE",
     "CountErrors",
-    "Departure",
+    "Leaving",
     "Slope",
     "departure",
     "errors",
@@ -89,7 +89,7 @@ class CountErrors:
 
 
 @dataclass(frozen=True)
-class Departure:
+class Leaving:
     """When the clouds of N tokens leave the law that starts from their own moments.
 
     Attributes

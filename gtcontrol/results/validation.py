@@ -19,7 +19,7 @@ from .base import Arrays, Result
 from .courses import CloudCourse, LawCourse
 from .deviations import (
     CountErrors,
-    Departure,
+    Leaving,
     Slope,
     departure,
     errors,
@@ -214,14 +214,14 @@ class Validation(Result):
         return self._slope(4)
 
     @cached_property
-    def departures(self) -> tuple[Departure, ...]:
+    def departures(self) -> tuple[Leaving, ...]:
         """For each number of tokens, when clouds leave the law of their own moments."""
         made = []
         for n in self.counts:
             seen = [departure(c, self.times) for c in self.of_count(n)]
             some = [below for t, below in seen if math.isfinite(t)]
             low, median, high = middle([t for t, _ in seen])
-            made.append(Departure(n, len(seen), len(some), median, low, high, sum(some)))
+            made.append(Leaving(n, len(seen), len(some), median, low, high, sum(some)))
         return tuple(made)
 
     @property

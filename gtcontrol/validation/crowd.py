@@ -14,7 +14,6 @@ from ..results.courses import CloudCourse
 from ..results.tokens import TokenRun
 from ..results.validation import Shape
 from ..status import Status
-from .enclosure import reach
 from .laws import follow
 from .shape import gaussianity
 from .stamps import measure_attention
@@ -82,7 +81,7 @@ class Crowd:
             count, rng, antithetic=p.antithetic, moment_matched=p.moment_matched
         )
         run = self._move(tokens, p.rtol, rng)
-        seen = self._course(count, tokens, run)
+        seen = self._course(count, run)
         if not self.clouds and p.layers is None:
             finer = self._move(tokens, FINER * p.rtol, rng)
             self.resolution = _difference(run, finer, len(seen.matched))
@@ -106,6 +105,7 @@ class Crowd:
             p.horizon,
             rng=rng,
             layers=p.layers,
+            mask_self=p.mask_self,
             rtol=rtol,
             max_steps=p.max_steps,
             observe=self.times,
@@ -116,7 +116,7 @@ class Crowd:
             raise KeyboardInterrupt
         return run
 
-    def _course(self, count: int, tokens: Array, run: TokenRun) -> CloudCourse:
+    def _course(self, count: int, run: TokenRun) -> CloudCourse:
         p = self.problem
         # A cloud that ended early was seen a last time between two times of observation.
         k = self.times.size if run.status is Status.SUCCESS else _common(run.times, self.times)
@@ -131,21 +131,13 @@ class Crowd:
             status=run.status,
             means=run.means[:k],
             covariances=run.covariances[:k],
-            largest=np.linalg.norm(run.clouds[:k], axis=2).max(axis=1),
+            largest=run.largest_norm[:k],
             logit_variances=np.array([a.logit_variance for a in attention]),
             self_weights=np.array([a.self_weight for a in attention]),
             effective=np.array([a.effective for a in attention]),
-            bound=self._bound(tokens, k),
+            bound=None if run.norm_bound is None else run.norm_bound[:k],
             matched=matched,
         )
-
-    def _bound(self, tokens: Array, k: int) -> Array | None:
-        p = self.problem
-        made = reach(p.schedule, p.horizon, self.times, p.layers)
-        if made is None:
-            return None
-        growth, drift = made
-        return growth[:k] * float(np.linalg.norm(tokens, axis=1).max()) + drift[:k]
 
     def _test(self, run: TokenRun, reached: int, rng: np.random.Generator) -> None:
         """Test the shape of a cloud at equally spaced times of observation."""

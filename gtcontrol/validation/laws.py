@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from .._check import Array
+from ..finite_tokens import FiniteTokens
 from ..gaussian import Gaussian
 from ..problem.definitions import ValidationProblem
 from ..results.courses import LawCourse
@@ -23,7 +24,11 @@ LARGEST = 1e140
 
 
 def follow(
-    start: Gaussian, problem: ValidationProblem, times: Array, layers: int | None
+    start: Gaussian,
+    problem: ValidationProblem,
+    times: Array,
+    layers: int | None,
+    tokens: FiniteTokens | None = None,
 ) -> LawCourse:
     """Move a law under the parameters of a problem, and look at it at given times.
 
@@ -35,13 +40,17 @@ def follow(
     times : (T,) array
     layers : int or None
         Residual layers, or the flow.
+    tokens : FiniteTokens, optional
+        Correct the law for finitely many tokens.
 
     Returns
     -------
     LawCourse
         Up to the last time before the law ends.
     """
-    path = simulate(start, problem.schedule, problem.horizon, layers=layers, rtol=RTOL)
+    path = simulate(
+        start, problem.schedule, problem.horizon, layers=layers, tokens=tokens, rtol=RTOL
+    )
     if path.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     last = float(path.times[-1])

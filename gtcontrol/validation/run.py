@@ -12,6 +12,7 @@ from .. import _check
 from .._check import Array
 from .._threads import single_threaded
 from ..errors import InvalidNumber, InvalidShape
+from ..finite_tokens import FiniteTokens
 from ..gaussian import Gaussian
 from ..parameters import Parameters
 from ..problem import memory
@@ -20,6 +21,7 @@ from ..progress import Progress, silent
 from ..results.courses import LawCourse
 from ..results.validation import Validation
 from ..schedule import Schedule, resolve
+from .arguments import observation_times
 from .crowd import Crowd
 from .laws import follow
 from .stamps import stamp
@@ -43,6 +45,7 @@ def validate(
     mask_self: bool = False,
     antithetic: bool = False,
     moment_matched: bool = False,
+    closure: bool = False,
     shapes: int = 6,
     rtol: float = 1e-4,
     max_steps: int = 10_000,
@@ -83,6 +86,9 @@ def validate(
         Whether tokens do not attend to themselves, as the mean field has it.
     antithetic, moment_matched : bool
         How the tokens are drawn; see :meth:`gtcontrol.Gaussian.sample`.
+    closure : bool
+        Whether the law is also corrected for each finite number of tokens, as by
+        ``gt.simulate(..., tokens=gt.FiniteTokens(N))``: a third curve beside clouds and law.
     shapes : int
         Times of observation at which the shape of the first cloud with most tokens is tested,
         see :func:`gtcontrol.gaussianity`; 0 leaves it out.
@@ -140,6 +146,7 @@ def validate(
     continuous = None
     if problem.layers is not None and not problem.schedule.noisy:
         continuous = follow(start, problem, times, None)
+    closures = _closures(problem, times) if closure else ()
     crowd = Crowd(problem, times, generator, wanted, progress)
     status = crowd.run()
     stamps = _stamps(problem, times, law)
@@ -149,7 +156,7 @@ def validate(
         times=times,
         law=law,
         continuous=continuous,
-        closures=(),
+        closures=closures,
         clouds=tuple(crowd.clouds),
         shapes=tuple(crowd.tested),
         logit_variances=stamps[0],
@@ -157,6 +164,12 @@ def validate(
         resolution=crowd.resolution,
         seconds=time.perf_counter() - began,
     )
+
+
+def _closures(problem: ValidationProblem, times: Array) -> tuple[LawCourse, ...]:
+    """The law corrected for each number of tokens."""
+    made = (FiniteTokens(n, self_key=not problem.mask_self) for n in problem.counts)
+    return tuple(follow(problem.start, problem, times, problem.layers, n) for n in made)
 
 
 def _check_start(start: Gaussian) -> int:
@@ -183,20 +196,8 @@ def _check_counts(counts: Sequence[int]) -> tuple[int, ...]:
 
 def _times(observe: int | ArrayLike, horizon: float, layers: int | None) -> Array:
     """Times of observation from 0 to the horizon; with layers, those of layers."""
-    if isinstance(observe, int | np.integer):
-        times = np.linspace(0.0, horizon, _check.integer("observe", observe, low=2))
-    else:
-        times = _check.vector("observe", observe)
-        if times.size and not (times.min() >= 0 and times.max() <= horizon * (1 + 1e-12)):
-            raise InvalidNumber(
-                f"`observe` must lie in [0, {horizon:g}]; it reaches from {times.min():g} to "
-                f"{times.max():g}."
-            )
-        times = np.unique(np.concatenate([[0.0, horizon], np.minimum(times, horizon)]))
-    if layers is not None:
-        nearest = np.unique(np.round(times * (layers / horizon)))
-        times = np.where(nearest == layers, horizon, nearest * (horizon / layers))
-    return times
+    times = observation_times(observe, horizon, layers)
+    return np.array(sorted({0.0, *times, horizon}))
 
 
 def _require_memory(problem: ValidationProblem, times: int) -> None:

@@ -87,6 +87,8 @@ def gaussianity(
     if len(shape) != 2:
         raise InvalidShape(f"`cloud` must have shape (N, d); it has {shape}.")
     n, d = shape
+    if not n or not d:
+        raise InvalidNumber(f"`cloud` holds no tokens; its shape is {shape}.")
     slices = _check.integer("directions", directions, low=1)
     leading = _check.integer("components", components, low=1)
     draws = _check.integer("baselines", baselines, low=2)

@@ -59,6 +59,7 @@ seeds = 4                    # clouds of each
 # mask_self = false          # tokens do not attend to themselves
 # antithetic = false         # draw tokens in opposite pairs
 # moment_matched = false     # draw tokens whose mean and covariance are those of the start
+# closure = false            # also the law corrected for each finite number of tokens
 # shapes = 6                 # times at which it is tested whether the tokens are still Gaussian
 # rtol = 1e-4                # of the integrator of the tokens; what it causes is measured
 
@@ -99,6 +100,7 @@ class TokensTable(Table):
     mask_self: Flag = False
     antithetic: Flag = False
     moment_matched: Flag = False
+    closure: Flag = False
     shapes: Whole = 6
     rtol: Positive = 1e-4
     max_steps: Count = 10_000
@@ -186,6 +188,7 @@ class TokensTask(Task):
             mask_self=t.mask_self,
             antithetic=t.antithetic,
             moment_matched=t.moment_matched,
+            closure=t.closure,
             shapes=t.shapes,
             rtol=t.rtol,
             max_steps=t.max_steps,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ...results.deviations import CountErrors, Departure, Slope
+import numpy as np
+
+from ...results.deviations import CountErrors, Leaving, Slope
 from ...results.validation import Validation
 from ...status import Status, TokenVerdict
 from ..wording import count, duration, error, number, percent
@@ -105,6 +107,8 @@ def _facts(result: Validation) -> list[Fact]:
     leaving = result.departures[-1] if result.departures else None
     if leaving is not None and leaving.departed:
         facts.append(Fact("clouds leave", _leaving(leaving)))
+    if result.closures:
+        facts.append(Fact("corrected law", _corrected(result)))
     if result.fullness is not None:
         facts.append(Fact("longest token", f"up to {percent(_two(result.fullness))} of its bound"))
     if result.shapes:
@@ -153,13 +157,25 @@ def _clean(result: Validation, i: int) -> str:
     return f"up to about t = {number(until, 4)}, with {n} tokens"
 
 
-def _leaving(d: Departure) -> str:
+def _leaving(d: Leaving) -> str:
     side = "less" if 2 * d.below > d.departed else "more"
     when = "" if math.isinf(d.time) else f", half of them by t = {number(d.time, 3)}"
     return (
         f"{d.departed} of {d.clouds} clouds of {d.count} tokens leave the law of their own moments "
         f"(total variance off by 10 %, most with {side} of it){when}"
     )
+
+
+def _corrected(result: Validation) -> str:
+    apart = []
+    for n, law in zip(result.problem.counts, result.closures, strict=True):
+        clouds = [c.traces for c in result.of_count(n)]
+        k = min([len(law), *map(len, clouds)])
+        if clouds and k:
+            median = np.median([x[:k] for x in clouds], axis=0)
+            worst = float(np.max(np.abs(law.traces[:k] / median - 1)))
+            apart.append(f"{percent(_two(worst))} with {n}")
+    return f"total variance differs from the median cloud by at most {', '.join(apart)} tokens"
 
 
 def _shape(result: Validation) -> str:
