@@ -35,11 +35,14 @@ from .plain import agree, pack_plain, plain, read_array, read_status, read_times
 from .schedules import pack_schedule, unpack_schedule
 from .stamps import Stamp
 
-__all__ = ["EXPLAINED", "SHARE", "Shape", "Validation"]
+__all__ = ["BIAS", "EXPLAINED", "SHARE", "Shape", "Validation"]
 
 #: Near its end every finite cloud leaves the law, whatever N is: errors are compared, and fitted
 #: in N, up to this share of it.
 SHARE = 0.5
+
+#: Total variance may differ systematically by this much, relatively, without being called biased.
+BIAS = 0.05
 
 #: An error within this multiple of the sampling error is explained by chance.
 EXPLAINED = 2.0
@@ -261,16 +264,32 @@ class Validation(Result):
         ]
         return max(ratios, default=None)
 
+    @property
+    def _interrupted(self) -> bool:
+        return self.status is Status.INTERRUPTED
+
+    @cached_property
+    def bias(self) -> float:
+        """Relative excess of the total variance over the law of a cloud's own moments.
+
+        Median over the clouds with most tokens at the end of the window.  The luck of the draw
+        is left out, so it is small unless attention of so many tokens is not its mean field.
+        """
+        i = self.window - 1
+        some = [j for j, c in enumerate(self.clouds) if c.count == self.counts[-1]]
+        clouds = [self.clouds[j] for j in some if self._through(j)]
+        return float(np.median([c.traces[i] / c.matched.traces[i] - 1 for c in clouds]))
+
     @cached_property
     def verdict(self) -> TokenVerdict:
         """How the clouds stand to the law.
 
         DEPARTS if the law ends, or outgrows every cloud, before the horizon.  Else FOLLOWS if,
         with most tokens, the median errors of mean and covariance are within twice the sampling
-        error; APPROACHES if the error of the covariance falls with N like a power whose interval
-        lies below -1/4; else BIASED.
+        error and :attr:`bias` is below 5 %; APPROACHES if the error of the covariance falls with
+        N like a power whose interval lies below -1/4; else BIASED.
         """
-        if not self.errors or self.status is Status.INTERRUPTED:
+        if not self.errors or self.errors[-1].count != self.counts[-1] or self._interrupted:
             return TokenVerdict.UNDECIDED
         if math.isfinite(self.life):
             return TokenVerdict.DEPARTS
@@ -278,6 +297,7 @@ class Validation(Result):
         explained = (
             last.covariance[1] <= EXPLAINED * last.covariance_floor + self.resolution
             and last.mean[1] <= EXPLAINED * last.mean_floor + self.resolution
+            and abs(self.bias) <= BIAS
         )
         if explained:
             return TokenVerdict.FOLLOWS

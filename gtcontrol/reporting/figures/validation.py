@@ -103,7 +103,7 @@ def _variance(result: Validation) -> Figure:
                 label=label,
             )  # fmt: skip
     _marks(result, ax)
-    top = max(float(np.max(x)) for x in seen[1:])
+    top = max((float(np.max(x)) for x in seen[1:]), default=float(law[0]))
     inside = law[law <= ABOVE * top]
     label = scale_variance(ax, np.concatenate([inside, *seen[1:]]))
     decorate(ax, "time t", f"total {label}")

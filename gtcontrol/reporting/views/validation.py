@@ -104,6 +104,8 @@ def _facts(result: Validation) -> list[Fact]:
     if result.logit_variances.size:
         facts.append(Fact("attention at the start", result.stamps(most)[0].words))
         facts.append(Fact("attention stays clean", _clean(result, most)))
+    if result.errors and result.errors[-1].count == result.counts[-1]:
+        facts.append(Fact("systematic excess of variance", _bias(result)))
     leaving = result.departures[-1] if result.departures else None
     if leaving is not None and leaving.departed:
         facts.append(Fact("clouds leave", _leaving(leaving)))
@@ -155,6 +157,13 @@ def _clean(result: Validation, i: int) -> str:
     if until == 0.0:
         return f"not even at the start, with {n} tokens"
     return f"up to about t = {number(until, 4)}, with {n} tokens"
+
+
+def _bias(result: Validation) -> str:
+    return (
+        f"{percent(_two(result.bias))} beyond the law of a cloud's own moments at "
+        f"t = {number(float(result.times[result.window - 1]), 4)}, with {result.counts[-1]} tokens"
+    )
 
 
 def _leaving(d: Leaving) -> str:
