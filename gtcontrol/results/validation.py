@@ -44,6 +44,9 @@ SHARE = 0.5
 #: Total variance may differ systematically by this much, relatively, without being called biased.
 BIAS = 0.05
 
+#: The interval of the slope of the error against N must lie below this to count as falling.
+FALLING = -0.35
+
 #: An error within this multiple of the sampling error is explained by chance.
 EXPLAINED = 2.0
 
@@ -89,6 +92,9 @@ class Validation(Result):
         Shape of the first cloud with most tokens, over time.
     logit_variances : (k,) array
         E a² of the law at the times that it reached, in the worst head.
+    tilts : (k,) array
+        Largest singular value of Lᵀ B L for the law at these times, in the worst head: below 1 the
+        errors of the clouds fall like N^(-1/2), else more slowly.
     self_weights : (C, k) array
         Expected weight of a token on itself, for each of the C numbers of tokens.
     resolution : float
@@ -109,6 +115,7 @@ class Validation(Result):
     clouds: tuple[CloudCourse, ...]
     shapes: tuple[Shape, ...]
     logit_variances: Array
+    tilts: Array
     self_weights: Array
     resolution: float
     seconds: float
@@ -287,7 +294,7 @@ class Validation(Result):
         DEPARTS if the law ends, or outgrows every cloud, before the horizon.  Else FOLLOWS if,
         with most tokens, the median errors of mean and covariance are within twice the sampling
         error and :attr:`bias` is below 5 %; APPROACHES if the error of the covariance falls with
-        N like a power whose interval lies below -1/4; else BIASED.
+        N like a power whose interval lies below -0.35; else BIASED.
         """
         if not self.errors or self.errors[-1].count != self.counts[-1] or self._interrupted:
             return TokenVerdict.UNDECIDED
@@ -302,7 +309,7 @@ class Validation(Result):
         if explained:
             return TokenVerdict.FOLLOWS
         slope = self.covariance_slope
-        if slope is not None and slope.high < -0.25:
+        if slope is not None and slope.high < FALLING:
             return TokenVerdict.APPROACHES
         return TokenVerdict.BIASED
 
@@ -320,6 +327,7 @@ class Validation(Result):
         arrays = {
             "times": self.times,
             "logit_variances": self.logit_variances,
+            "tilts": self.tilts,
             "self_weights": self.self_weights,
         }
         arrays |= pack_gaussian("start", p.start) | pack_schedule("schedule", p.schedule)
@@ -373,6 +381,7 @@ class Validation(Result):
                 for s in values["shapes"]
             ),
             logit_variances=read_array(arrays, "logit_variances", k),
+            tilts=read_array(arrays, "tilts", k),
             self_weights=read_array(arrays, "self_weights", len(problem.counts), k),
             **plain(cls, values),
         )

@@ -24,7 +24,7 @@ from ..schedule import Schedule, resolve
 from .arguments import observation_times
 from .crowd import Crowd
 from .laws import follow
-from .stamps import stamp
+from .stamps import stamp, tilt
 
 __all__ = ["validate"]
 
@@ -160,7 +160,8 @@ def validate(
         clouds=tuple(crowd.clouds),
         shapes=tuple(crowd.tested),
         logit_variances=stamps[0],
-        self_weights=stamps[1:],
+        tilts=stamps[1],
+        self_weights=stamps[2:],
         resolution=crowd.resolution,
         seconds=time.perf_counter() - began,
     )
@@ -212,7 +213,7 @@ def _require_memory(problem: ValidationProblem, times: int) -> None:
 
 
 def _stamps(problem: ValidationProblem, times: Array, law: LawCourse) -> Array:
-    """E a² of the law, then the self-weight for each number of tokens; shape (1 + C, k)."""
+    """E a² and tilt, then the self-weight for each number of tokens; shape (2 + C, k)."""
     rows = []
     for t, mean, covariance in zip(times, law.means, law.covariances, strict=False):
         p = problem.schedule(float(t))
@@ -221,5 +222,6 @@ def _stamps(problem: ValidationProblem, times: Array, law: LawCourse) -> Array:
             stamp(p, seen, n, mask_self=problem.mask_self, antithetic=problem.antithetic)
             for n in problem.counts
         ]
-        rows.append([made[0].logit_variance, *(s.self_weight for s in made)])
+        weights = (s.self_weight for s in made)
+        rows.append([made[0].logit_variance, tilt(p, seen), *weights])
     return np.array(rows).T

@@ -23,7 +23,7 @@ from ..gaussian import Gaussian
 from ..parameters import Head, Parameters
 from ..results.stamps import Stamp
 
-__all__ = ["Attention", "logit_variance", "measure_attention", "self_weight", "stamp"]
+__all__ = ["Attention", "logit_variance", "measure_attention", "self_weight", "stamp", "tilt"]
 
 #: Points of the quasi-random rule for the self-weight.
 POINTS = 1024
@@ -94,6 +94,24 @@ def logit_variance(head: Head, law: Gaussian) -> float:
     with np.errstate(over="ignore"):  # near a blow-up it is beyond every log N anyway
         value = float(np.sum((L.T @ query) ** 2) + np.sum((L.T @ B @ L) ** 2))
     return value if np.isfinite(value) else float(np.finfo(float).max)
+
+
+def tilt(p: Parameters, law: Gaussian) -> float:
+    """Largest singular value of K = Lᵀ B L in the worst head: below 1 errors fall like N^(-1/2).
+
+    To first order in 1/√N a key y moves the attention of all queries x ~ N(m, S) together by its
+    influence E_x exp(⟨Bx + β, y - m⟩ - a²(x)/2) times a polynomial.  With m = 0 and β = 0 the
+    exponent integrates to ½ z·K (I + KᵀK)⁻¹ Kᵀ z for y = L z, so that its square has a finite mean
+    over z ~ N(0, I) if and only if 2σ²/(1 + σ²) < 1 for all singular values σ of K, that is σ < 1;
+    linear terms do not change that.  Otherwise the largest tokens rule, and the errors of the
+    moments fall more slowly.
+    """
+    L = law.factor
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = [L.T @ B @ L for _, B, _ in _acting(p)]
+        if not all(np.all(np.isfinite(K)) for K in sizes):
+            return float(np.finfo(float).max)
+        return max((float(np.linalg.norm(K, 2)) for K in sizes), default=0.0)
 
 
 def self_weight(head: Head, law: Gaussian, count: int, sign: float = 1.0) -> float:

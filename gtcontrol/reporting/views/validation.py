@@ -104,6 +104,7 @@ def _facts(result: Validation) -> list[Fact]:
     if result.logit_variances.size:
         facts.append(Fact("attention at the start", result.stamps(most)[0].words))
         facts.append(Fact("attention stays clean", _clean(result, most)))
+        facts.append(Fact("tilt", _tilt(result)))
     if result.errors and result.errors[-1].count == result.counts[-1]:
         facts.append(Fact("systematic excess of variance", _bias(result)))
     leaving = result.departures[-1] if result.departures else None
@@ -157,6 +158,14 @@ def _clean(result: Validation, i: int) -> str:
     if until == 0.0:
         return f"not even at the start, with {n} tokens"
     return f"up to about t = {number(until, 4)}, with {n} tokens"
+
+
+def _tilt(result: Validation) -> str:
+    largest = float(np.max(result.tilts[: result.window]))
+    words = "below 1, so that errors of many tokens fall like N^(-0.5)"
+    if largest >= 1:
+        words = "from 1 on errors fall more slowly than N^(-0.5)"
+    return f"σ_max(LᵀBL) up to {number(largest, 3)} where errors are compared: {words}"
 
 
 def _bias(result: Validation) -> str:
