@@ -39,6 +39,9 @@ WANTED = {
         "errors": "filter-by-attention-errors.png",
     },
     "design-low-rank": {"path": "design-low-rank-path.png"},
+    "tokens-convergence": {"errors": "tokens-convergence-errors.png"},
+    "tokens-same-signs": {"variance": "tokens-same-signs-variance.png"},
+    "tokens-both-negative": {"variance": "tokens-both-negative-variance.png"},
     "reach-rank-mismatch": {"laws": "reach-rank-mismatch-laws.png"},
 }
 

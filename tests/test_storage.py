@@ -119,6 +119,12 @@ RESULTS = TRAJECTORIES | {
     "reachability-without-nearest": lambda: reachability(nearest=False),
     "filter": filtering,
     "filter-with-noise": lambda: filtering(noise=[[0.0, 0.0], [0.0, 0.2]], value=4.0),
+    "validation": lambda: gt.validate(
+        LAW, BLOW_UP, 3.0, counts=(30, 60), seeds=2, observe=7, shapes=2, closure=True
+    ),
+    "validation-layers": lambda: gt.validate(
+        LAW, general(), 1.0, counts=(30,), seeds=1, layers=4, antithetic=True, rng=3
+    ),
     "tokens": lambda: gt.simulate_tokens(LAW, general(), 1.0, count=30, rng=3, antithetic=True),
     "tokens-given": lambda: gt.simulate_tokens(
         LAW.sample(30, np.random.default_rng(0)), HEADS, layers=4, observe=3, keep=5

@@ -22,7 +22,15 @@ from gtcontrol.problem import zoo
 ROOT = Path(__file__).resolve().parents[1]
 
 #: Problems that take more than a few seconds.
-SLOW = {"filter-by-attention", "steer-embedding-768", "steer-planar"}
+SLOW = {
+    "filter-by-attention",
+    "steer-embedding-768",
+    "steer-planar",
+    "tokens-both-negative",
+    "tokens-convergence",
+    "tokens-opposite-signs",
+    "tokens-same-signs",
+}
 
 ISSUED = {
     "design-attractor",
@@ -39,6 +47,10 @@ ISSUED = {
     "steer-orthogonal-ranges",
     "steer-planar",
     "steer-rank-deficient",
+    "tokens-both-negative",
+    "tokens-convergence",
+    "tokens-opposite-signs",
+    "tokens-same-signs",
 }
 
 
