@@ -47,6 +47,9 @@ WANTED = {
     },
     "tokens-relu": {"distances": "tokens-relu-distances.png"},
     "tokens-mixture": {"law": "tokens-mixture-law.png"},
+    "tokens-convergence": {"errors": "tokens-convergence-errors.png"},
+    "tokens-same-signs": {"variance": "tokens-same-signs-variance.png"},
+    "tokens-both-negative": {"variance": "tokens-both-negative-variance.png"},
     "reach-rank-mismatch": {"laws": "reach-rank-mismatch-laws.png"},
 }
 

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from .comparison.kalman.run import compare as compare
     from .errors import GtcontrolError as GtcontrolError
     from .feedforward import FeedForward as FeedForward
+    from .finite_attention.closure import (
+        AttentionSlope as AttentionSlope,
+        attention_slope as attention_slope,
+    )
+    from .finite_tokens import FiniteTokens as FiniteTokens
     from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
     from .mixture import Mixture as Mixture
     from .parameters import Parameters as Parameters
@@ -48,6 +53,7 @@ if TYPE_CHECKING:
     from .results.design import Design as Design
     from .results.equilibria import Equilibrium as Equilibrium
     from .results.filtering import FilterRun as FilterRun
+    from .results.gaussianity import Gaussianity as Gaussianity
     from .results.mixture import MixtureRun as MixtureRun
     from .results.reachability import Reachability as Reachability
     from .results.riccati import RiccatiSolution as RiccatiSolution
@@ -56,6 +62,7 @@ if TYPE_CHECKING:
     from .results.tokens import TokenCheck as TokenCheck
     from .results.tracking import Tracking as Tracking
     from .results.trajectory import Trajectory as Trajectory
+    from .results.validation import Validation as Validation
     from .riccati_flow.kalman import KalmanModel as KalmanModel
     from .schedule import Schedule as Schedule
     from .simulation.run import simulate as simulate
@@ -70,7 +77,9 @@ if TYPE_CHECKING:
     from .steering.run import steer as steer
     from .validation.departure import Departure as Departure, detect_departure as detect_departure
     from .validation.mixtures import follow_mixture as follow_mixture
+    from .validation.run import validate as validate
     from .validation.seeds import simulate_token_seeds as simulate_token_seeds
+    from .validation.shape import gaussianity as gaussianity
     from .validation.short_times import closeness as closeness
     from .validation.tokens import (
         TokenRun as TokenRun,
@@ -82,6 +91,9 @@ __version__ = "0.1.0"
 
 #: Public name -> module that defines it.
 _HOMES = {
+    "AttentionSlope": "finite_attention.closure",
+    "FiniteTokens": "finite_tokens",
+    "attention_slope": "finite_attention.closure",
     "BlowUp": "results.blow_up",
     "Bounds": "problem.bounds",
     "Certificate": "results.certificate",
@@ -96,6 +108,7 @@ _HOMES = {
     "FilterRun": "results.filtering",
     "Gaussian": "gaussian",
     "GaussianPath": "steering.exact.path",
+    "Gaussianity": "results.gaussianity",
     "GtcontrolError": "errors",
     "KalmanModel": "riccati_flow.kalman",
     "KineticEnergy": "problem.costs",
@@ -116,6 +129,7 @@ _HOMES = {
     "TokenRun": "validation.tokens",
     "Tracking": "results.tracking",
     "Trajectory": "results.trajectory",
+    "Validation": "results.validation",
     "Verdict": "status",
     "Verification": "certification.verification",
     "blow_up": "certification.bracket.run",
@@ -130,6 +144,7 @@ _HOMES = {
     "kalman_layers": "comparison.kalman.discrete",
     "filter_by_attention": "comparison.filtering.run",
     "follow_mixture": "validation.mixtures",
+    "gaussianity": "validation.shape",
     "filter_schedule": "comparison.filtering.flow",
     "load": "results.storage",
     "reachable": "steering.exact.reachability",
@@ -142,6 +157,7 @@ _HOMES = {
     "steer": "steering.run",
     "to_control": "comparison.feedback.systems",
     "track": "comparison.feedback.tracking",
+    "validate": "validation.run",
     "verify": "certification.verification",
     "wasserstein": "gaussian",
 }

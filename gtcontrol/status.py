@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["Definiteness", "KalmanVerdict", "RiccatiStatus", "Status", "Verdict"]
+__all__ = [
+    "Definiteness",
+    "KalmanVerdict",
+    "RiccatiStatus",
+    "Status",
+    "TokenVerdict",
+    "Verdict",
+]
 
 
 class Status(Enum):
@@ -95,6 +102,28 @@ class KalmanVerdict(Enum):
     def answered(self) -> bool:
         """Whether the question was answered (exit code 0 of the command line)."""
         return self is not KalmanVerdict.UNDECIDED
+
+
+class TokenVerdict(Enum):
+    """How clouds of finitely many softmax tokens stand to the Gaussian flow.
+
+    The value of each member is the sentence that a user reads.
+    """
+
+    FOLLOWS = "The clouds follow the Gaussian law: they miss it by no more than chance explains."
+    APPROACHES = (
+        "The clouds approach the Gaussian law as their number of tokens grows, but miss it by more "
+        "than chance explains."
+    )
+    BIASED = (
+        "The clouds miss the Gaussian law by more than chance, and more tokens do not help as they "
+        "should: attention over finitely many tokens is not its mean field here; see the stamps."
+    )
+    DEPARTS = (
+        "The Gaussian law grows beyond what finitely many tokens can do before the horizon; every "
+        "cloud leaves it earlier."
+    )
+    UNDECIDED = "Too few clouds arrived to say how they stand to the Gaussian law."
 
 
 class Verdict(Enum):

@@ -25,8 +25,16 @@ PACKAGE = Path(gt.__file__).resolve().parent
 LEVELS = (
     ("errors", "status", "progress", "_interrupt", "_threads"),
     ("_check",),
-    ("gaussian", "parameters", "schedule", "feedforward", "mixture"),
-    ("field", "attention", "moments", "arithmetic", "riccati_flow", "riccati_equations"),
+    ("gaussian", "parameters", "schedule", "feedforward", "mixture", "finite_tokens"),
+    (
+        "field",
+        "attention",
+        "finite_attention",
+        "moments",
+        "arithmetic",
+        "riccati_flow",
+        "riccati_equations",
+    ),
     ("problem",),
     ("results",),
     ("simulation",),
@@ -176,7 +184,7 @@ def test_every_module_has_a_level():
 
 
 def test_engines_do_not_import_each_other():
-    """Except that simulation replays plans and feedback, and is held against certificates."""
+    """Except that simulation replays plans, and is held against certificates and tokens."""
     engines = {"simulation", "steering", "validation", "certification", "comparison"}
     pairs = {
         (source.room, found.module.split(".")[1])

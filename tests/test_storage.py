@@ -136,6 +136,12 @@ RESULTS = TRAJECTORIES | {
     "tokens-from-a-mixture": lambda: gt.simulate_tokens(
         gt.Mixture([0.3, 0.7], [LAW, LAW]), general(), 0.1, count=20, rng=0, feedforward=LAYER
     ),
+    "validation": lambda: gt.validate(
+        LAW, BLOW_UP, 3.0, counts=(30, 60), seeds=2, observe=7, shapes=2, closure=True
+    ),
+    "validation-layers": lambda: gt.validate(
+        LAW, general(), 1.0, counts=(30,), seeds=1, layers=4, antithetic=True, rng=3
+    ),
     "tokens": lambda: gt.simulate_tokens(LAW, general(), 1.0, count=30, rng=3, antithetic=True),
     "tokens-given": lambda: gt.simulate_tokens(
         LAW.sample(30, np.random.default_rng(0)), HEADS, layers=4, observe=3, keep=5

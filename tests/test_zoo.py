@@ -23,6 +23,15 @@ ROOT = Path(__file__).resolve().parents[1]
 
 #: Problems that take more than a few seconds.
 SLOW = {"filter-by-attention", "steer-embedding-768", "steer-planar", "track-planar"}
+SLOW = {
+    "filter-by-attention",
+    "steer-embedding-768",
+    "steer-planar",
+    "tokens-both-negative",
+    "tokens-convergence",
+    "tokens-opposite-signs",
+    "tokens-same-signs",
+}
 
 ISSUED = {
     "design-attractor",
@@ -42,6 +51,10 @@ ISSUED = {
     "track-planar",
     "tokens-mixture",
     "tokens-relu",
+    "tokens-both-negative",
+    "tokens-convergence",
+    "tokens-opposite-signs",
+    "tokens-same-signs",
 }
 
 

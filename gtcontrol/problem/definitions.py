@@ -12,6 +12,7 @@ import numpy as np
 
 from .._check import Array
 from ..feedforward import FeedForward
+from ..finite_tokens import FiniteTokens
 from ..gaussian import Gaussian
 from ..mixture import Mixture
 from ..parameters import Parameters
@@ -36,6 +37,7 @@ __all__ = [
     "SteeringProblem",
     "TokenProblem",
     "TrackingProblem",
+    "ValidationProblem",
 ]
 
 
@@ -44,6 +46,7 @@ class SimulationProblem:
     """Move `start` under `schedule`, as a flow or through a number of residual layers.
 
     A nonlinear `feedforward` layer is replaced by an affine map, by `linearisation`.
+    With `tokens` by the closure for finitely many of them, else by the mean field.
     """
 
     start: Gaussian
@@ -55,6 +58,12 @@ class SimulationProblem:
     feedforward: FeedForward | None = None
     linearisation: str = "statistical"
     name: str = ""
+    tokens: FiniteTokens | None = None
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the rank may grow: by process noise, or by that of attention in layers."""
+        return self.schedule.noisy or (self.tokens is not None and self.layers is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,6 +267,28 @@ class TrackingProblem:
         return "".join(self.control_weights)
 
 
+@dataclass(frozen=True, eq=False)
+class ValidationProblem:
+    """Hold clouds of softmax tokens, `seeds` of each of `counts`, against the Gaussian law.
+
+    Clouds are drawn from `start` and move by the flow or through residual layers.
+    """
+
+    start: Gaussian
+    schedule: Schedule
+    horizon: float
+    counts: tuple[int, ...] = (200, 800, 3200)
+    seeds: int = 8
+    seed: int | None = 0
+    layers: int | None = None
+    antithetic: bool = False
+    moment_matched: bool = False
+    mask_self: bool = False
+    rtol: float = 1e-4
+    max_steps: int = 10_000
+    name: str = ""
+
+
 Problem = (
     SimulationProblem
     | ReachabilityProblem
@@ -270,6 +301,7 @@ Problem = (
     | ClosenessProblem
     | MixtureProblem
     | TrackingProblem
+    | ValidationProblem
 )
 
 

@@ -104,8 +104,9 @@ def build_schedule(
     pieces: Sequence[PieceTable],
     horizon: float | None,
     dim: int,
+    table: str = "simulate",
 ) -> tuple[Schedule, float]:
-    """Make the schedule of a simulation, and its horizon.
+    """Make the schedule of a simulation, and its horizon, which stands in `table`.
 
     Either `parameters` hold on [0, horizon], or each of the `pieces` holds until its end
     and the horizon is by default the end of the last one.
@@ -118,7 +119,7 @@ def build_schedule(
     memory.require(f"dense parameters of dimension {dim}", matrices * float(dim) ** 2)
     if parameters is not None:
         if horizon is None:
-            fail("simulate.horizon", "is missing; expected a number greater than 0.")
+            fail(f"{table}.horizon", "is missing; expected a number greater than 0.")
         return Schedule.constant(parameters.build("`parameters`", dim), horizon), horizon
     ends = [piece.until for piece in pieces]
     for i in range(1, len(ends)):
@@ -126,7 +127,7 @@ def build_schedule(
             message = f"is {ends[i]:g}; expected a time after {ends[i - 1]:g}, as pieces follow"
             fail(f"piece[{i}].until", f"{message} each other.")
     if horizon is not None and horizon > ends[-1]:
-        fail("simulate.horizon", f"is {horizon:g}, but the last piece ends at {ends[-1]:g}.")
+        fail(f"{table}.horizon", f"is {horizon:g}, but the last piece ends at {ends[-1]:g}.")
     built = [piece.build(f"`piece[{i}]`", dim) for i, piece in enumerate(pieces)]
     return Schedule([0.0, *ends], built), ends[-1] if horizon is None else horizon
 

@@ -24,6 +24,7 @@ from .steering import Steering
 from .tokens import TokenRun
 from .tracking import Tracking
 from .trajectory import Trajectory
+from .validation import Validation
 from .writing import FORMAT
 
 __all__ = ["load"]
@@ -56,6 +57,7 @@ _KINDS: dict[str, type[Result]] = {
         Closeness,
         MixtureRun,
         Tracking,
+        Validation,
     )
 }
 

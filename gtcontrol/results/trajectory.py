@@ -12,13 +12,14 @@ from scipy.optimize import brentq
 from .. import _check
 from .._check import Array
 from ..errors import InvalidNumber
+from ..finite_tokens import FiniteTokens
 from ..gaussian import Gaussian
 from ..problem.definitions import SimulationProblem
 from ..status import Status
 from .base import Arrays, Result
 from .feedforward import pack_feedforward, unpack_feedforward
 from .packing import pack_gaussian, unpack_gaussian
-from .plain import agree, plain, read_array, read_status, read_times
+from .plain import agree, pack_plain, plain, read_array, read_status, read_times, restore
 from .schedules import pack_schedule, unpack_schedule
 
 __all__ = ["Interpolant", "Trajectory"]
@@ -94,6 +95,7 @@ class Trajectory(Result):
     Attributes
     ----------
     problem : SimulationProblem
+        With ``tokens`` the law is that of one token among so many, by the closure.
     status : Status
         SUCCESS, or why the trajectory ends before the horizon.
     times : (n,) array
@@ -101,7 +103,8 @@ class Trajectory(Result):
         these are every n-th layer, evenly spaced, and the last one.
     means : (n, d) array
     factors : (n, d, r) array
-        With process noise the factors are d by d and the rank may grow.
+        With process noise, or layers of finitely many tokens, they are d by d and the rank
+        may grow.
     blow_up_time : float
         Estimated time of finite-time blow-up, inf when there is none before the horizon.
     steps, evaluations : int
@@ -176,7 +179,7 @@ class Trajectory(Result):
         return self._law(mean, factor_of(matrix) if self.interpolant.covariance_form else matrix)
 
     def _law(self, mean: Array, factor: Array) -> Gaussian:
-        if self.problem.schedule.noisy:  # the factor is d by d, whatever the rank
+        if self.problem.noisy:  # the factor is d by d, whatever the rank
             return Gaussian.from_covariance(mean, factor @ factor.T)
         # A column is exactly zero only after a layer that is singular in its direction.
         return Gaussian.trusted(mean, factor[:, factor.any(axis=0)])
@@ -196,6 +199,7 @@ class Trajectory(Result):
             "steps": self.steps,
             "evaluations": self.evaluations,
             "seconds": self.seconds,
+            "tokens": None if p.tokens is None else pack_plain(p.tokens),
         }
         arrays = {"times": self.times, "means": self.means, "factors": self.factors}
         arrays |= pack_gaussian("start", p.start) | pack_schedule("schedule", p.schedule)
@@ -219,6 +223,9 @@ class Trajectory(Result):
             start=unpack_gaussian("start", arrays),
             schedule=unpack_schedule("schedule", arrays),
             feedforward=unpack_feedforward("feedforward", values, arrays),
+            tokens=None
+            if values.get("tokens") is None
+            else restore(FiniteTokens, values["tokens"]),
             **plain(SimulationProblem, values),
         )
         _check.number("horizon", problem.horizon, low=0.0, strict=True)
@@ -229,7 +236,7 @@ class Trajectory(Result):
         agree("the dimension of the schedule", problem.schedule.dim, d)
         if problem.feedforward is not None:
             agree("the dimension of the feed-forward layer", problem.feedforward.dim, d)
-        columns = d if problem.schedule.noisy else problem.start.rank
+        columns = d if problem.noisy else problem.start.rank
         status = read_status(values)
         if status is Status.BLOW_UP:
             _check.number("blow_up_time", values["blow_up_time"], low=0.0, strict=True)

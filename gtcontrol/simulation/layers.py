@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..progress import Progress
 from ..results.trajectory import factor_of
 from ..schedule import Schedule
 from ..status import Status
+from . import finite
 from .limits import LARGEST, vanishes
 from .outcome import Outcome
 
@@ -45,9 +47,11 @@ def run(problem: SimulationProblem, progress: Progress) -> Outcome:
     """Apply the layers one by one; layer k uses the parameters at time k h."""
     count = problem.layers or 1
     h = problem.horizon / count
-    start, noisy = problem.start, problem.schedule.noisy
+    start, noisy = problem.start, problem.noisy
     every = _spacing(count, start.dim * (1 + (start.dim if noisy else start.rank)))
     layer = _noisy_layer if noisy else _layer
+    if problem.tokens is not None:
+        layer = partial(finite.layer, problem.tokens)
     law = _law(problem.schedule, h)
     now = _State(0, start.mean, factor_of(start.covariance) if noisy else start.factor)
     kept, status, told = [now], Status.SUCCESS, time.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from ..parameters import Parameters, check_finite
 from ..problem.definitions import SimulationProblem
 from ..results.trajectory import factor_of, split
 from ..schedule import Piece
+from . import finite
 from .limits import vanishes
 
 __all__ = ["Motion"]
@@ -52,7 +54,8 @@ class Motion:
         start, schedule = problem.start, problem.schedule
         self.horizon, self.rtol = problem.horizon, problem.rtol
         self.covariance_form = schedule.noisy
-        self.rate: Rate = covariance_rate if self.covariance_form else factor_rate
+        self.tokens = problem.tokens
+        self.rate = self._rate()
         mean, matrix = start.mean, start.covariance if self.covariance_form else start.factor
         self.feedforward, self.linearisation = problem.feedforward, problem.linearisation
         # A feed-forward layer acts outside the subspace of the schedule, too.
@@ -67,6 +70,12 @@ class Motion:
         self.dim, self.columns = matrix.shape
         self.start = np.concatenate([mean, matrix.ravel()])
         self.start_scales = self.scales(self.start)
+
+    def _rate(self) -> Rate:
+        if self.tokens is None:
+            return covariance_rate if self.covariance_form else factor_rate
+        closed = finite.covariance_rate if self.covariance_form else finite.factor_rate
+        return partial(closed, self.tokens)
 
     def parts(self, y: Array) -> tuple[Array, Array]:
         """Mean and matrix of a state."""
@@ -103,7 +112,12 @@ class Motion:
         return vanishes(np.maximum(np.abs(factor).max(axis=0), self.rest_sizes))
 
     def time_left(self, piece: Piece, t: float, y: Array) -> float:
-        """Time to blow-up if the attention term alone acted along the present direction."""
+        """Time to blow-up if the attention term alone acted along the present direction.
+
+        Finitely many tokens grow exponentially at most, as attention stays among them.
+        """
+        if self.tokens is not None:
+            return math.inf
         p = piece.law(min(t, piece.end))
         _, matrix = self.parts(y)
         zero = np.zeros(self.dim)

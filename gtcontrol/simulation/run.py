@@ -11,6 +11,7 @@ from .. import _check
 from .._threads import single_threaded
 from ..errors import InvalidNumber, InvalidShape
 from ..feedforward import FeedForward, check_feedforward
+from ..finite_tokens import FiniteTokens
 from ..gaussian import Gaussian
 from ..moments.linearisation import Linearisation, check_linearisation
 from ..parameters import Parameters
@@ -25,6 +26,10 @@ __all__ = ["simulate"]
 #: Multiples of the step of a layer up to this number are told apart by double precision.
 MOST_LAYERS = 10**15
 
+#: Smallest relative tolerance that the integrator can keep; with finitely many tokens the rates
+#: are interpolated by splines, whose third derivative jumps.
+FINEST, FINEST_TOKENS = 3e-14, 1e-8
+
 
 @single_threaded
 def simulate(
@@ -33,6 +38,7 @@ def simulate(
     horizon: float | None = None,
     *,
     layers: int | None = None,
+    tokens: FiniteTokens | None = None,
     rtol: float = 1e-12,
     max_steps: int = 20_000,
     feedforward: FeedForward | None = None,
@@ -59,8 +65,12 @@ def simulate(
         Instead of the flow, apply this number of residual layers of step horizon/layers,
         ``x⁺ = x + h v(x)``: exact for Gaussians too.  Of a deep network the laws after every
         n-th layer are kept, some thousands, and the last one.
+    tokens : FiniteTokens, optional
+        Instead of the mean field, follow one token among finitely many, by a closure: at
+        every time the tokens are taken to be independent draws from the Gaussian, and
+        softmax over them is averaged exactly.  The covariance then never blows up.
     rtol : float
-        Relative tolerance of the integrator.
+        Relative tolerance of the integrator; with ``tokens`` at least 1e-8.
     max_steps : int
         Bound on the accepted steps; a trajectory that needs more is returned as far as it got.
     feedforward : FeedForward, optional
@@ -95,17 +105,24 @@ def simulate(
     """
     if not isinstance(start, Gaussian):
         raise InvalidShape(f"`start` must be a Gaussian, not {type(start).__name__}.")
+    if tokens is not None and not isinstance(tokens, FiniteTokens):
+        raise InvalidShape(
+            f"`tokens` must be FiniteTokens(count), not {type(tokens).__name__}; actual tokens "
+            "are moved by `simulate_tokens`."
+        )
     schedule, end = resolve(parameters, horizon, start.dim)
+    finest = FINEST if tokens is None else FINEST_TOKENS
     problem = SimulationProblem(
         start,
         schedule,
         end,
         None if layers is None else _depth(layers, end),
-        max(_check.number("rtol", rtol, low=0.0, strict=True), 3e-14),
+        max(_check.number("rtol", rtol, low=0.0, strict=True), finest),
         _check.integer("max_steps", max_steps, low=1),
         check_feedforward(feedforward, start.dim),
         check_linearisation(linearisation),
         name,
+        tokens,
     )
     began = time.perf_counter()
     with np.errstate(over="ignore", invalid="ignore"):

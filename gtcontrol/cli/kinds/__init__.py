@@ -30,6 +30,7 @@ KINDS = (
     "filter",
     "closeness",
     "mixture",
+    "tokens",
 )
 
 

@@ -7,9 +7,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...feedforward import FeedForward
+from ...finite_tokens import FiniteTokens
 from ...gaussian import Gaussian
 from ...problem.expectations import Expect
-from ...problem.schema import Approximate, ApproximateArray, Count, Positive, Table, Whole
+from ...problem.messages import located
+from ...problem.schema import (
+    Approximate,
+    ApproximateArray,
+    Count,
+    Flag,
+    Positive,
+    Table,
+    Whole,
+)
 from ...problem.sources import GaussianTable
 from ...problem.tables import FeedForwardTable, ParametersTable, PieceTable, build_schedule
 from ...progress import Progress
@@ -62,6 +72,7 @@ b = [0.1, 0.0]
 [simulate]
 horizon = 1.0
 # layers = 12                # residual layers of step horizon/layers instead of the flow
+# tokens = {count = 200, self_key = true}   # so many tokens instead of infinitely many
 # rtol = 1e-12
 # max_steps = 20000
 # linearisation = "statistical"   # of the feed-forward layer; or "jacobian", at the mean
@@ -78,11 +89,24 @@ rank = 2
 Endings = Literal["SUCCESS", "BLOW_UP", "OVERFLOW", "UNDERFLOW", "STEP_LIMIT", "STEP_SIZE"]
 
 
+class TokensTable(Table):
+    """How many tokens there are; see :class:`gtcontrol.FiniteTokens`."""
+
+    count: Count
+    self_key: Flag = True
+
+    def build(self) -> FiniteTokens:
+        """Make the value."""
+        with located("`simulate.tokens`"):
+            return FiniteTokens(self.count, self.self_key)
+
+
 class SimulateTable(Table):
     """How far, and by which integrator."""
 
     horizon: Positive | None = None
     layers: Count | None = None
+    tokens: TokensTable | None = None
     rtol: Positive = 1e-12
     max_steps: Count = 20_000
     linearisation: Literal["statistical", "jacobian"] = "statistical"
@@ -119,8 +143,9 @@ class SimulateDocument(KindDocument):
         layer = None
         if self.feedforward is not None:
             layer = self.feedforward.build("`feedforward`", start.dim)
+        tokens = None if self.simulate.tokens is None else self.simulate.tokens.build()
         return SimulateTask(
-            self.expect, source.name, start, schedule, horizon, self.simulate, layer
+            self.expect, source.name, start, schedule, horizon, self.simulate, layer, tokens
         )
 
 
@@ -138,11 +163,14 @@ class SimulateTask(Task):
     horizon: float
     table: SimulateTable
     feedforward: FeedForward | None
+    tokens: FiniteTokens | None = None
 
     @property
     def about(self) -> str:
         """Kind, dimension and rank."""
         form = "flow" if self.table.layers is None else f"{self.table.layers} layers"
+        if self.tokens is not None:
+            form += f" of {self.tokens.count} tokens"
         return (
             f"simulate, dimension {self.start.dim}, rank {self.start.rank}, {form} on "
             f"[0, {self.horizon:g}]"
@@ -157,6 +185,7 @@ class SimulateTask(Task):
             self.schedule,
             self.horizon,
             layers=self.table.layers,
+            tokens=self.tokens,
             rtol=self.table.rtol,
             max_steps=self.table.max_steps,
             feedforward=self.feedforward,

@@ -114,6 +114,11 @@ def nominal_of(plan: Steering | Trajectory, controls: str | None) -> Nominal:
                 "`plan` consists of residual layers; feedback is for the flow: simulate it "
                 "without `layers`."
             )
+        if plan.problem.tokens is not None:
+            raise InvalidMethod(
+                "`plan` is a closure for finitely many tokens; feedback is for the mean field: "
+                "simulate it without `tokens`."
+            )
         made = Nominal(plan, plan.final, "AVBb" if controls is None else controls, Bounds())
     else:
         raise InvalidShape(

@@ -18,6 +18,7 @@ from ...results.steering import Steering
 from ...results.tokens import TokenRun
 from ...results.tracking import Tracking
 from ...results.trajectory import Trajectory
+from ...results.validation import Validation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,13 +33,15 @@ def draw(result: Result) -> dict[str, Figure]:
     ----------
     result : Result
         A plan gives "path", "controls", "covariance" (if the rank is positive), "cost" and
-        "tokens" (if tokens were moved); a simulation "path", "covariance" and "mean"; a
+        "tokens" (if tokens were moved); a simulation "path", "covariance" and "mean", with
+        finitely many tokens also "tokens"; a
         run of tokens "path"; a reachability answer "laws"; a certificate "envelope" and, in
         dimension 2, "cone" (if anything was integrated); a design "path" and "distance" (if it
         was simulated); a comparison "flow" and "spectrum"; a Riccati solution "spectrum"; a
         filter "states", "errors" (with tokens of several numbers) and "innovations"; feedback
         "distances", "sample", "deviation", "gains" and "tolerated"; studies of closeness and of
-        mixtures "distances" and, beyond the line, "law".
+        mixtures "distances" and, beyond the line, "law"; a validation "variance", "errors" (with
+        several numbers of tokens), "shape" (if it was tested) and "stamps".
 
     Returns
     -------
@@ -55,6 +58,7 @@ def draw(result: Result) -> dict[str, Figure]:
         laws,
         spectra,
         tracking,
+        validation,
     )
 
     pictures: dict[type[Result], Callable[[Any], dict[str, Figure]]] = {
@@ -69,6 +73,7 @@ def draw(result: Result) -> dict[str, Figure]:
         MixtureRun: closeness.mixture,
         TokenRun: lambda run: {"path": clouds.tokens(run)},
         Tracking: tracking.pictures,
+        Validation: validation.pictures,
         Reachability: lambda answer: {"laws": laws.reachability(answer)},
     }
     made = next((pictures[kind] for kind in type(result).__mro__ if kind in pictures), None)
@@ -90,12 +95,14 @@ def _steering(result: Steering) -> dict[str, Figure]:
 
 
 def _trajectory(result: Trajectory) -> dict[str, Figure]:
-    from . import covariance, mean, path
+    from . import covariance, finite, mean, path
 
     made = {"path": path.trajectory(result)}
     if result.factors.shape[2]:
         made["covariance"] = covariance.trajectory(result)
     made["mean"] = mean.trajectory(result)
+    if result.problem.tokens is not None:
+        made["tokens"] = finite.tokens(result)
     return made
 
 

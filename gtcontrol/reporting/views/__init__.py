@@ -18,6 +18,7 @@ from ...results.steering import Steering
 from ...results.tokens import TokenRun
 from ...results.tracking import Tracking
 from ...results.trajectory import Trajectory
+from ...results.validation import Validation
 from . import (
     certificate,
     closeness,
@@ -31,6 +32,7 @@ from . import (
     tokens,
     tracking,
     trajectory,
+    validation,
 )
 from .base import Fact, Table, View
 
@@ -51,6 +53,7 @@ _VIEWS: dict[type[Result], Callable[[Any], View]] = {
     MixtureRun: mixture.view,
     TokenRun: tokens.view,
     Tracking: tracking.view,
+    Validation: validation.view,
 }
 
 

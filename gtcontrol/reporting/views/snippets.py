@@ -22,6 +22,7 @@ from ...problem.definitions import (
     SimulationProblem,
     SteeringProblem,
     TrackingProblem,
+    ValidationProblem,
 )
 from ...results.steering import Steering
 from ...results.trajectory import Trajectory
@@ -39,6 +40,7 @@ __all__ = [
     "simulating",
     "steering",
     "tracking",
+    "validating",
 ]
 
 #: Arrays with more entries than this are not written out.
@@ -77,7 +79,7 @@ def steering(problem: SteeringProblem) -> str:
 def simulating(problem: SimulationProblem) -> str:
     """Python code that runs the simulation; from saved values if large or time-varying."""
     saved = _SAVED + (
-        "path = gt.simulate(p.start, p.schedule, p.horizon, layers=p.layers)\n"
+        "path = gt.simulate(p.start, p.schedule, p.horizon, layers=p.layers, tokens=p.tokens)\n"
         "print(path.summary())\n"
     )
     laws = _laws(start=problem.start)
@@ -88,6 +90,8 @@ def simulating(problem: SimulationProblem) -> str:
     if not parameters:
         return saved
     layers = "" if problem.layers is None else f", layers={problem.layers}"
+    if problem.tokens is not None:
+        layers += f", tokens=gt.{problem.tokens}"
     return (
         f"{laws}parameters = {parameters}\n"
         f"path = gt.simulate(start, parameters, {problem.horizon!r}{layers})\n"
@@ -217,6 +221,19 @@ def tracking(problem: TrackingProblem, plan: Steering | Trajectory) -> str:
     listed = "".join(f"    {name}={text},\n" for name, text in given.items())
     controls = f"    controls={p.controls!r},\n"
     return f"{head}kept = gt.track(\n    plan,\n{controls}{listed})\nprint(kept.summary())\n"
+
+
+def validating(problem: ValidationProblem) -> str:
+    """Python code that moves the clouds again, from the saved problem."""
+    options = (
+        "counts", "seeds", "layers", "mask_self", "antithetic", "moment_matched", "rtol"
+    )  # fmt: skip
+    listed = "".join(f"    {name}=p.{name},\n" for name in options)
+    rng = "p.seed" if problem.seed is not None else "0"  # a generator is not saved
+    return (
+        f"{_SAVED}seen = gt.validate(\n    p.start,\n    p.schedule,\n    p.horizon,\n"
+        f"    rng={rng},\n{listed})\nprint(seen.summary())\n"
+    )
 
 
 def reaching(problem: ReachabilityProblem) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from ...results.trajectory import Trajectory
 from ...status import Status
 from ..wording import count, duration, matrix, number
-from . import snippets
+from . import finite, snippets
 from .base import Fact, Table, View
 from .line import laws_of, on_a_line, spread_words
 from .statements import law_fact
@@ -31,7 +31,7 @@ def view(result: Trajectory) -> View:
         captions=_captions(result),
         notes=tuple(_notes(result)),
         noise=p.schedule.noisy,
-        tables=(_laws(result),),
+        tables=(_laws(result),) if p.tokens is None else (_laws(result), finite.table(result)),
         command=snippets.command(p.name),
         code=snippets.simulating(p),
     )
@@ -46,6 +46,8 @@ def _headline(result: Trajectory) -> str:
         )
     if result.status is Status.SUCCESS:
         way = "flow" if p.layers is None else f"network of {count(p.layers, 'layer')}"
+        if p.tokens is not None:
+            way += f" of {count(p.tokens.count, 'token')}"
         change = f"{number(p.start.trace)} at the start, {number(final.trace)} at the end"
         return (
             f"The {way} reaches the horizon {number(p.horizon)}: total variance {change}; "
@@ -58,7 +60,8 @@ def _rank(result: Trajectory) -> str:
     start, end = result.problem.start.rank, result.final.rank
     if start == end:
         return f"rank {start} kept"
-    why = "process noise fills the covariance" if end > start else "a layer was singular"
+    noise = "process noise" if result.problem.schedule.noisy else "the noise of attention"
+    why = f"{noise} fills the covariance" if end > start else "a layer was singular"
     return f"rank {start} at the start, {end} at the end ({why})"
 
 
@@ -77,6 +80,7 @@ def _facts(result: Trajectory) -> list[Fact]:
         facts.append(Fact("final eigenvalues", " to ".join(ends)))
     moved = float(np.linalg.norm(final.mean - p.start.mean))
     facts.append(Fact("mean moved by", number(moved)))
+    facts += finite.facts(result)
     if p.layers is None:
         work = f"{count(result.steps, 'step')}, {count(result.evaluations, 'evaluation')}"
     else:
@@ -92,6 +96,8 @@ def _statement(result: Trajectory) -> list[Fact]:
     else:
         question = "apply the layers one after the other"
         form = f"{count(p.layers, 'residual layer')} of step {number(p.horizon / p.layers)}"
+    if p.tokens is not None:
+        form += f", closure for {count(p.tokens.count, 'token')}"
     return [
         Fact("question", question),
         Fact("dimension", f"{p.start.dim} (tokens), rank {p.start.rank} (covariance)"),
@@ -105,7 +111,7 @@ def _statement(result: Trajectory) -> list[Fact]:
 def _notes(result: Trajectory) -> list[str]:
     schedule = result.problem.schedule
     pieces = [piece.law(piece.start) for piece in schedule.pieces(inner=True)]
-    notes = []
+    notes = finite.notes(result)
     if result.problem.layers is not None:
         noise = ", and noise adds h Q to S" if schedule.noisy else ""
         notes.append(
@@ -153,6 +159,8 @@ def _captions(result: Trajectory) -> dict[str, str]:
         "covariance": f"Total variance and eigenvalues of the covariance, {per}.",
         "mean": f"The mean of the tokens, {per}.",
     }
+    if result.problem.tokens is not None:
+        captions["tokens"] = finite.CAPTION.format(many=result.problem.tokens.count)
     if result.status is Status.BLOW_UP:
         captions["path"] = (
             "The Gaussian from its start (blue) on; the picture stops before the blow-up, where "

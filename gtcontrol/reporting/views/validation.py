@@ -1,0 +1,374 @@
+"""Clouds of tokens against the Gaussian law, in words."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...results.deviations import CountErrors, Leaving, Slope
+from ...results.validation import Validation
+from ...status import Status, TokenVerdict
+from ..wording import count, duration, error, number, percent
+from . import snippets
+from .base import Fact, Table, View
+from .statements import law_fact
+
+__all__ = ["view"]
+
+_NOTES = (
+    (
+        "Errors are root mean squares in time over the window that is named: of the mean "
+        "|m_N − m|/√(tr S), of the covariance |S_N − S|/|S| (Frobenius), of the law W₂/√(tr S). "
+        "They are against the Gaussian law from the start, and against the one that starts from "
+        "the cloud's own mean and covariance, which leaves the luck of the draw out."
+    ),
+    (
+        "Logits of a query x over keys have the variance a² = |S^{1/2}(Bx + β)|². Softmax over N "
+        "tokens is close to its mean field while the mean of a² stays below log N − 2; beyond "
+        "log N a few tokens carry all the weight. A token scores itself by (Bx + β)·(x − m) more "
+        "than an average key: where B > 0, in many dimensions, tokens attend to themselves."
+    ),
+)
+
+_PAIRS = (
+    "Tokens were drawn in opposite pairs. The mirror image of a token is no independent key: where "
+    "B < 0 it draws attention as the token itself does where B > 0, and biases the covariance."
+)
+
+_WORDS = {
+    "sliced": "sliced W₂ / deviation",
+    "leading": "the same, leading directions",
+    "spread": "Mahalanobis spread",
+    "skewness": "Mardia skewness / expected",
+    "kurtosis": "Mardia kurtosis, relative excess",
+}
+
+
+def view(result: Validation) -> View:
+    """Put a validation into words."""
+    p = result.problem
+    tables = [_error_table(result)] if result.errors else []
+    tables += [_stamp_table(result)]
+    if result.shapes:
+        tables.append(_shape_table(result))
+    if result.departures:
+        tables.append(_departure_table(result))
+    return View(
+        title=p.name or f"Clouds of tokens, dimension {p.start.dim}",
+        verdict=result.verdict.name if result.answered else result.status.name,
+        good=result.answered and result.verdict is not TokenVerdict.BIASED,
+        headline=_headline(result),
+        facts=tuple(_facts(result)),
+        statement=tuple(_statement(result)),
+        captions=_captions(result),
+        notes=(*_NOTES, _PAIRS) if p.antithetic else _NOTES,
+        noise=p.schedule.noisy,
+        tables=tuple(tables),
+        command=snippets.command(p.name),
+        code=snippets.validating(p),
+    )
+
+
+def _headline(result: Validation) -> str:
+    if not result.answered:
+        return f"{result.status.value} {result.verdict.value}"
+    if not result.errors:
+        return result.verdict.value
+    last = result.errors[-1]
+    words = (
+        f"{last.count} tokens miss the covariance by {percent(_two(last.covariance[1]))} and the "
+        f"mean by {error(last.mean[1])} deviations up to t = {number(result.compared_until, 4)}."
+    )
+    return f"{result.verdict.value} {words}"
+
+
+def _two(value: float) -> float:
+    return float(f"{value:.2g}")
+
+
+def _facts(result: Validation) -> list[Fact]:
+    facts = [
+        Fact("verdict", f"{result.verdict.name}: {result.verdict.value}"),
+        Fact("clouds", _arrival(result)),
+        Fact("the Gaussian law", _law(result)),
+    ]
+    for name, slope in (
+        ("error of the covariance", result.covariance_slope),
+        ("error of the mean", result.mean_slope),
+        ("covariance, own moments", result.matched_slope),
+    ):
+        if slope is not None:
+            facts.append(Fact(name, f"falls like N^({_slope(slope)}); sampling N^(-0.5)"))
+    most = len(result.problem.counts) - 1
+    if result.logit_variances.size:
+        facts.append(Fact("attention at the start", result.stamps(most)[0].words))
+        facts.append(Fact("attention stays clean", _clean(result, most)))
+        facts.append(Fact("tilt", _tilt(result)))
+    if result.errors and result.errors[-1].count == result.counts[-1]:
+        facts.append(Fact("systematic excess of variance", _bias(result)))
+    leaving = result.departures[-1] if result.departures else None
+    if leaving is not None and leaving.departed:
+        facts.append(Fact("clouds leave", _leaving(leaving)))
+    if result.closures:
+        facts.append(Fact("corrected law", _corrected(result)))
+    if result.fullness is not None:
+        facts.append(Fact("longest token", f"up to {percent(_two(result.fullness))} of its bound"))
+    if result.shapes:
+        facts.append(Fact("shape", _shape(result)))
+    resolution = (
+        "" if result.problem.layers is not None
+        else f"; integration of the tokens is exact to {error(result.resolution)}"
+    )  # fmt: skip
+    facts.append(Fact("work", f"{duration(result.seconds)}{resolution}"))
+    return facts
+
+
+def _slope(slope: Slope) -> str:
+    if not math.isfinite(slope.low):
+        return number(slope.value, 2)
+    return f"{number(slope.value, 2)}, 95 % {number(slope.low, 2)} to {number(slope.high, 2)}"
+
+
+def _arrival(result: Validation) -> str:
+    whole = sum(c.status is Status.SUCCESS for c in result.clouds)
+    return f"{whole} of {len(result.clouds)} reached the horizon"
+
+
+def _law(result: Validation) -> str:
+    law = result.law
+    window = f"errors are compared up to t = {number(result.compared_until, 4)}"
+    if law.status is Status.BLOW_UP:
+        return f"blows up at t = {number(law.end, 8)}; {window}, half of that, and the tokens go on"
+    if math.isfinite(law.end):
+        return f"ends at t = {number(law.end, 4)} ({law.status.name}); {window}"
+    if math.isfinite(result.life):
+        return (
+            f"outgrows every possible cloud by t = {number(result.life, 4)}; {window}, half of "
+            "that, and the tokens go on"
+        )
+    return f"reaches the horizon; {window}"
+
+
+def _clean(result: Validation, i: int) -> str:
+    n = result.problem.counts[i]
+    until = result.clean_until(i)
+    if math.isinf(until):
+        return f"all the time, with {n} tokens"
+    if until == 0.0:
+        return f"not even at the start, with {n} tokens"
+    return f"up to about t = {number(until, 4)}, with {n} tokens"
+
+
+def _tilt(result: Validation) -> str:
+    largest = float(np.max(result.tilts[: result.window]))
+    words = "below 1, so that errors of many tokens fall like N^(-0.5)"
+    if largest >= 1:
+        words = "from 1 on errors fall more slowly than N^(-0.5)"
+    return f"σ_max(LᵀBL) up to {number(largest, 3)} where errors are compared: {words}"
+
+
+def _bias(result: Validation) -> str:
+    return (
+        f"{percent(_two(result.bias))} beyond the law of a cloud's own moments at "
+        f"t = {number(float(result.times[result.window - 1]), 4)}, with {result.counts[-1]} tokens"
+    )
+
+
+def _leaving(d: Leaving) -> str:
+    side = "less" if 2 * d.below > d.departed else "more"
+    when = "" if math.isinf(d.time) else f", half of them by t = {number(d.time, 3)}"
+    return (
+        f"{d.departed} of {d.clouds} clouds of {d.count} tokens leave the law of their own moments "
+        f"(total variance off by 10 %, most with {side} of it){when}"
+    )
+
+
+def _corrected(result: Validation) -> str:
+    apart = []
+    for n, law in zip(result.problem.counts, result.closures, strict=True):
+        clouds = [c.traces for c in result.of_count(n)]
+        k = min([len(law), *map(len, clouds)])
+        if clouds and k:
+            median = np.median([x[:k] for x in clouds], axis=0)
+            worst = float(np.max(np.abs(law.traces[:k] / median - 1)))
+            apart.append(f"{percent(_two(worst))} with {n}")
+    return f"total variance differs from the median cloud by at most {', '.join(apart)} tokens"
+
+
+def _shape(result: Validation) -> str:
+    odd = [s for s in result.shapes if not s.gaussianity.gaussian]
+    n = result.shapes[0].count
+    if not odd:
+        return f"{n} tokens are not told from Gaussian ones at {count(len(result.shapes), 'time')}"
+    end = result.shapes[-1].gaussianity
+    return (
+        f"{n} tokens are told from Gaussian ones from t = {number(odd[0].time, 3)} on; at the end "
+        f"the sliced distance is {percent(_two(end['sliced'].value))} of a deviation (chance "
+        f"{percent(_two(end['sliced'].baseline))}), the Mahalanobis spread "
+        f"{number(end['spread'].value, 3)} (Gaussian {number(end['spread'].baseline, 3)})"
+    )
+
+
+def _statement(result: Validation) -> list[Fact]:
+    p = result.problem
+    ways = [
+        word
+        for word, used in (
+            ("antithetic", p.antithetic),
+            ("moment-matched", p.moment_matched),
+        )
+        if used
+    ]
+    form = "flow (continuous depth)"
+    if p.layers is not None:
+        form = f"{count(p.layers, 'residual layer')} of step {number(p.horizon / p.layers)}"
+    own = (
+        "attend to all others, not to themselves"
+        if p.mask_self
+        else "attend to all, themselves too"
+    )
+    return [
+        Fact("question", "does the Gaussian law hold for finitely many tokens under softmax?"),
+        law_fact("start", p.start),
+        Fact("horizon", number(p.horizon)),
+        Fact("model", form),
+        Fact(
+            "tokens",
+            f"{', '.join(map(str, p.counts))}; {count(p.seeds, 'cloud')} of each, drawn "
+            f"{' and '.join(ways) or 'independently'}"
+            + ("" if p.seed is None else f", seed {p.seed}"),
+        ),
+        Fact("attention", f"tokens {own}"),
+    ]
+
+
+def _error_table(result: Validation) -> Table:
+    rows = [_error_row(e) for e in result.errors]
+    failed = sum(e.failed for e in result.errors)
+    left_out = f" {count(failed, 'cloud')} did not get that far." if failed else ""
+    return Table(
+        "Errors of the clouds",
+        (
+            "N",
+            "covariance (10 % to 90 %)",
+            "own moments",
+            "sampling",
+            "mean (10 % to 90 %)",
+            "own moments",
+            "sampling",
+            "W₂/√(tr S)",
+        ),
+        tuple(rows),
+        f"Medians over the clouds, up to t = {number(result.compared_until, 4)}. Sampling: the "
+        f"error of N independent draws from the law itself at each time.{left_out}",
+    )
+
+
+def _error_row(e: CountErrors) -> tuple[str, ...]:
+    return (
+        str(e.count),
+        _banded(e.covariance),
+        error(e.matched_covariance[1]),
+        error(e.covariance_floor),
+        _banded(e.mean),
+        error(e.matched_mean[1]),
+        error(e.mean_floor),
+        error(e.distance[1]),
+    )
+
+
+def _banded(band: tuple[float, float, float]) -> str:
+    return f"{error(band[1])} ({error(band[0])} to {error(band[2])})"
+
+
+def _stamp_table(result: Validation) -> Table:
+    rows = []
+    for i, n in enumerate(result.problem.counts):
+        stamps = result.stamps(i)
+        first = next((c for c in result.clouds if c.count == n), None)
+        for k in dict.fromkeys((0, (len(stamps) - 1) // 2, len(stamps) - 1)):
+            measured = ("none", "none", "none")
+            if first is not None and k < len(first):
+                measured = (
+                    number(float(first.logit_variances[k]), 3),
+                    number(float(first.self_weights[k]), 2),
+                    number(float(first.effective[k]), 3),
+                )
+            s = stamps[k]
+            rows.append(
+                (
+                    str(n),
+                    number(float(result.times[k]), 4),
+                    f"{number(s.logit_variance, 3)} / {measured[0]}",
+                    number(s.log_count, 3),
+                    f"{number(s.self_weight, 2)} / {measured[1]}",
+                    f"{number(s.effective, 3)} / {measured[2]}",
+                    s.words,
+                )
+            )
+    return Table(
+        "Is softmax over N tokens like its mean field?",
+        ("N", "t", "logit variance", "log N", "weight on itself", "effective tokens", "in words"),
+        tuple(rows),
+        "Predicted from the law / measured in one cloud, in the worst head. Clean below log N − 2.",
+    )
+
+
+def _shape_table(result: Validation) -> Table:
+    rows = []
+    for s in result.shapes:
+        g = s.gaussianity
+        cells = [
+            f"{number(x.value, 3)} ({number(x.baseline, 3)}; {x.score(g.draws):+.1f})"
+            for x in g.statistics
+        ]
+        rows.append((number(s.time, 4), *cells, "yes" if g.gaussian else "NO"))
+    g = result.shapes[0].gaussianity
+    return Table(
+        f"Are {result.shapes[0].count} tokens Gaussian?",
+        ("t", *(_WORDS[x.name] for x in g.statistics), "Gaussian"),
+        tuple(rows),
+        "Value (mean of Gaussian clouds of this size; distance from it in standard deviations). "
+        f"Distances beyond ±{number(g.threshold, 2)} are not chance.",
+    )
+
+
+def _departure_table(result: Validation) -> Table:
+    rows = []
+    for d in result.departures:
+        when = ["none" if math.isinf(t) else number(t, 3) for t in (d.low, d.time, d.high)]
+        rows.append((str(d.count), f"{d.departed} of {d.clouds}", *when, f"{d.below}"))
+    return Table(
+        "When clouds leave the law of their own moments",
+        ("N", "clouds", "10 %", "median", "90 %", "with less variance"),
+        tuple(rows),
+        "The first time at which total variances differ by 10 %.",
+    )
+
+
+def _captions(result: Validation) -> dict[str, str]:
+    flow = "" if result.continuous is None else ", and the flow that the layers approximate"
+    captions = {
+        "variance": (
+            "Total variance of the clouds (median, and the band between the 10 % and 90 % "
+            f"quantiles) beside that of the Gaussian law{flow}. Diamonds: when half of the clouds "
+            "have left the law of their own moments."
+        )
+    }
+    if len(result.errors) > 1:
+        captions["errors"] = (
+            "Errors against the number of tokens up to "
+            f"t = {number(result.compared_until, 4)}, beside the error of as many independent "
+            "draws from the law itself."
+        )
+    if result.shapes:
+        captions["shape"] = (
+            "Statistics of the shape of one cloud over time; the band is what Gaussian clouds of "
+            "the same size and moments have by chance."
+        )
+    captions["stamps"] = (
+        "What decides whether softmax over N tokens is like its mean field: predicted from the law "
+        "(dashed) and measured in one cloud (solid)."
+    )
+    return captions

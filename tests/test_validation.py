@@ -1,0 +1,610 @@
+"""Clouds of softmax tokens against the Gaussian law: oracles, reference numbers, bad input."""
+
+from dataclasses import replace
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from numpy.testing import assert_allclose
+from scipy import integrate, special, stats
+
+import gtcontrol as gt
+from gtcontrol.cli import kinds
+from gtcontrol.errors import InvalidNumber, InvalidShape, ProblemFileInvalid, TooLarge
+from gtcontrol.reporting.views import view
+from gtcontrol.results.courses import CloudCourse, LawCourse
+from gtcontrol.results.deviations import departure, errors, fit_slope, sampling
+from gtcontrol.results.stamps import Stamp
+from gtcontrol.status import Status, TokenVerdict
+from gtcontrol.validation.stamps import logit_variance, measure_attention, self_weight, stamp, tilt
+from tests.test_zoo import raw, result_of, task_of
+
+I2 = np.eye(2)
+UNIT = gt.Gaussian([0.0, 0.0], I2)
+LAW = gt.Gaussian.from_covariance([0.5, -0.3], [[1.0, 0.2], [0.2, 0.5]])
+#: V is not symmetric and B not normal: a transposed B gives another law.
+GENERAL = gt.Parameters(
+    A=-0.2 * I2, V=[[1.0, 0.5], [-0.3, 0.8]], B=[[-0.6, 1.2], [0.0, -0.4]], b=[0.1, 0.2]
+)
+SAME = gt.Parameters(V=I2, B=0.5 * I2)
+
+
+def isotropic(d, v, c):
+    return gt.Parameters(V=v * np.eye(d), B=c * np.eye(d)), gt.Gaussian(np.zeros(d), np.eye(d))
+
+
+@pytest.fixture(scope="module")
+def general():
+    # In the plane the slopes of 16 clouds of each size scatter by 0.07 from seed to seed.
+    return gt.validate(
+        LAW, GENERAL, 1.0, counts=(50, 200, 800), seeds=16, rng=12, observe=6, shapes=3
+    )
+
+
+@pytest.fixture(scope="module")
+def beyond():
+    """Clouds at and beyond a blow-up at t = 1."""
+    return gt.validate(
+        UNIT, SAME, 1.5, counts=(100, 400), seeds=4, observe=31, shapes=2, closure=True
+    )
+
+
+class TestStamps:
+    def test_logit_variance_is_that_of_the_scores(self):
+        """E over queries of the variance over keys, by a million pairs of tokens."""
+        V, B, beta = GENERAL.V, GENERAL.B, np.array([0.2, -0.4])
+        rng = np.random.default_rng(0)
+        x = LAW.sample(200_000, rng)
+        a2 = np.sum(((x @ B.T + beta) @ LAW.factor) ** 2, axis=1)
+        expected = a2.mean()
+        error = a2.std() / np.sqrt(a2.size)
+        assert abs(logit_variance((V, B, beta), LAW) - expected) < 4 * error
+
+    def test_logit_variance_in_one_dimension(self):
+        law = gt.Gaussian([0.7], [[1.3]])
+        head = (np.eye(1), np.array([[0.6]]), np.array([0.1]))
+        s = 1.3**2
+        expected = s * ((0.6 * 0.7 + 0.1) ** 2 + 0.6**2 * s)
+        assert logit_variance(head, law) == pytest.approx(expected, rel=1e-14)
+
+    @pytest.mark.parametrize("c", [0.5, 1.5, -0.8])
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_self_weight_by_quadrature(self, c, sign):
+        """σ(± (Bx + β)(x - m) - log Z(x)) over x ~ N(m, s²), in one dimension."""
+        count, m, s, beta = 50, 0.4, 1.2, 0.3
+        edge = np.sqrt(2 * np.log(count))
+
+        def weight(x):
+            a = abs(s * (c * x + beta))
+            logs = np.log(count) + a * a / 2 if a < edge else a * edge
+            return special.expit(sign * (c * x + beta) * (x - m) - logs) * stats.norm.pdf(x, m, s)
+
+        kinks = [(k * edge / s - beta) / c for k in (1, -1)]
+        expected = integrate.quad(weight, -12, 12, points=kinks, limit=200)[0]
+        head = (np.eye(1), np.array([[c]]), np.array([beta]))
+        made = self_weight(head, gt.Gaussian([m], [[s]]), count, sign)
+        assert made == pytest.approx(expected, rel=0.02, abs=1e-4)
+
+    @pytest.mark.parametrize(
+        ("d", "c", "n"), [(8, 0.5, 200), (32, 0.25, 200), (32, 0.25, 3200), (32, -0.25, 200)]
+    )
+    def test_self_weight_is_that_of_actual_tokens(self, d, c, n):
+        """75 % of the weight at d = 32 with 200 tokens, though the logit variance is 2."""
+        p, law = isotropic(d, 1.0, c)
+        predicted = stamp(p, law, n)
+        measured = measure_attention(p, law.sample(n, np.random.default_rng(1)))
+        assert predicted.self_weight == pytest.approx(measured.self_weight, abs=0.03)
+        assert predicted.logit_variance == pytest.approx(2.0, rel=1e-12)
+        if (d, c, n) == (32, 0.25, 200):
+            assert predicted.self_weight == pytest.approx(0.75, abs=0.01)
+            assert predicted.self_attention == "dominant"
+        if c < 0:
+            assert predicted.self_weight < 1e-4
+            assert predicted.clean
+
+    def test_a_mask_removes_the_weight_and_pairs_bring_it_to_negative_scores(self):
+        p, law = isotropic(16, -1.0, -0.3)
+        assert stamp(p, law, 200).self_weight < 1e-3
+        # The mirror image of a token scores as the token itself would with -B.
+        other, _ = isotropic(16, -1.0, 0.3)
+        expected = stamp(other, law, 200).self_weight
+        assert stamp(p, law, 200, antithetic=True).self_weight == pytest.approx(expected)
+        assert stamp(other, law, 200, mask_self=True).self_weight == 0.0
+
+    def test_the_effective_number_is_n_exp_minus_a2(self):
+        p, law = isotropic(4, 1.0, -0.2)
+        seen = measure_attention(p, law.sample(20_000, np.random.default_rng(0)), queries=400)
+        assert stamp(p, law, 20_000).effective == pytest.approx(20_000 * np.exp(-0.16), rel=1e-12)
+        assert seen.effective == pytest.approx(20_000 * np.exp(-0.16), rel=0.02)
+
+    @pytest.mark.parametrize("mask", [False, True])
+    def test_measured_attention_is_that_of_the_full_softmax(self, mask):
+        tokens = LAW.sample(60, np.random.default_rng(0))
+        beta = np.array([0.3, -0.2])
+        p = gt.Parameters(V=GENERAL.V, B=GENERAL.B, beta=beta)
+        scores = (tokens @ p.B.T + beta) @ tokens.T
+        variance = np.var(scores, axis=1).mean()
+        if mask:
+            np.fill_diagonal(scores, -np.inf)
+        w = special.softmax(scores, axis=1)
+        seen = measure_attention(p, tokens, mask_self=mask)
+        assert seen.logit_variance == pytest.approx(variance)
+        assert seen.self_weight == pytest.approx(np.diag(w).mean(), abs=1e-15)
+        effective = np.exp(np.mean(-np.log(np.sum(w**2, axis=1))))
+        assert seen.effective == pytest.approx(effective)
+
+    def test_without_attention_all_is_uniform(self):
+        p = gt.Parameters(A=I2)
+        made, seen = (
+            stamp(p, LAW, 40),
+            measure_attention(p, LAW.sample(40, np.random.default_rng(0))),
+        )
+        assert (made.logit_variance, made.self_weight, made.effective) == (0.0, 1 / 40, 40.0)
+        assert (seen.logit_variance, seen.self_weight, seen.effective) == (0.0, 1 / 40, 40.0)
+
+    def test_the_tilt_is_where_the_influence_of_a_key_has_no_variance(self):
+        """E_y exp(y·K(I + KᵀK)⁻¹Kᵀ y) over N(0, I) is finite if and only if σ_max(K) < 1."""
+        L = LAW.factor
+        K = L.T @ GENERAL.B @ L
+        made = tilt(GENERAL, LAW)
+        assert made == pytest.approx(np.linalg.svd(K, compute_uv=False)[0], rel=1e-12)
+        for scale in (0.99 / made, 1.01 / made):
+            Q = scale * K
+            form = Q @ np.linalg.solve(np.eye(2) + Q.T @ Q, Q.T)
+            finite = np.linalg.eigvalsh(np.eye(2) - 2 * form)[0] > 0
+            assert finite == (scale * made < 1)
+        assert tilt(gt.Parameters(A=I2), LAW) == 0.0
+
+    @pytest.mark.parametrize(
+        ("a2", "regime"), [(0.1, "clean"), (5.0, "strained"), (8.0, "few"), (14.0, "frozen")]
+    )
+    def test_words(self, a2, regime):
+        made = Stamp(1000, a2, 0.001)
+        assert made.regime == regime
+        assert made.clean == (regime == "clean")
+        assert "hardly attend to themselves" in made.words
+        assert Stamp(1000, a2, 0.6).self_attention == "dominant"
+        assert not Stamp(1000, 0.1, 0.1).clean
+
+
+def law_course(S, means=None, end=np.inf):
+    S = np.asarray(S, dtype=float)
+    return LawCourse(
+        Status.SUCCESS if np.isinf(end) else Status.BLOW_UP,
+        end,
+        np.zeros(S.shape[:2]) if means is None else np.asarray(means, dtype=float),
+        S,
+    )
+
+
+def cloud_course(S, matched, means=None):
+    S = np.asarray(S, dtype=float)
+    row = np.ones(len(S))
+    m = np.zeros(S.shape[:2]) if means is None else np.asarray(means, dtype=float)
+    return CloudCourse(10, Status.SUCCESS, m, S, row, row, row, row, matched)
+
+
+class TestDeviations:
+    def test_errors_are_relative(self):
+        law = law_course([4 * I2], [[1.0, 0.0]])
+        cloud = cloud_course([np.diag([5.0, 4.0])], law, [[1.0, 0.5]])
+        mean, covariance, distance = errors(cloud, law)
+        assert mean[0] == pytest.approx(0.5 / np.sqrt(8.0))
+        assert covariance[0] == pytest.approx(1 / np.sqrt(32.0))
+        expected = np.sqrt(0.25 + (np.sqrt(5.0) - 2.0) ** 2)
+        assert distance[0] == pytest.approx(expected / np.sqrt(8.0))
+
+    def test_errors_of_huge_covariances_do_not_overflow(self):
+        law = law_course([1e200 * I2])
+        assert errors(cloud_course([I2], law), law)[1][0] == pytest.approx(1.0)
+
+    def test_the_sampling_error_is_that_of_draws(self):
+        """Forty thousand draws of ten tokens."""
+        n, S = 10, LAW.covariance
+        x = LAW.sample(40_000 * n, np.random.default_rng(0)).reshape(-1, n, 2)
+        y = x - x.mean(axis=1, keepdims=True)
+        C = np.einsum("kni,knj->kij", y, y) / n
+        measured = np.sqrt(np.mean(np.sum((C - S) ** 2, axis=(1, 2))) / np.sum(S**2))
+        mean, covariance = sampling(law_course([S]), n)
+        assert covariance[0] == pytest.approx(measured, rel=0.01)
+        off = np.sqrt(np.mean(np.sum((x.mean(axis=1) - LAW.mean) ** 2, axis=1)) / np.trace(S))
+        assert mean[0] == pytest.approx(off, rel=0.01)
+
+    def test_the_slope_is_that_of_scipy(self):
+        rng = np.random.default_rng(0)
+        counts = [100, 100, 400, 400, 1600]
+        values = [n**-0.5 * np.exp(0.2 * rng.standard_normal()) for n in counts]
+        made = fit_slope(counts, values)
+        seen = stats.linregress(np.log(counts), np.log(values))
+        half = stats.t.ppf(0.975, 3) * seen.stderr
+        assert_allclose(
+            [made.value, made.low, made.high],
+            [seen.slope, seen.slope - half, seen.slope + half],
+            rtol=1e-12,
+        )
+        assert fit_slope([100, 100], [0.1, 0.2]) is None
+        assert fit_slope([100, 200], [1e-16, 1e-16]) is None
+        two = fit_slope([100, 400], [0.2, 0.1])
+        assert two.value == pytest.approx(-0.5)
+        assert np.isinf([two.low, two.high]).all()
+
+    @settings(max_examples=20, deadline=None)
+    @given(st.floats(0.2, 5.0), st.floats(-1.5, 0.5))
+    def test_an_exact_power_is_found(self, scale, power):
+        counts = [50, 200, 800]
+        made = fit_slope(counts, [scale * n**power for n in counts])
+        assert made.value == pytest.approx(power, abs=1e-10)
+
+    def test_departure_between_two_times(self):
+        times = np.array([0.0, 1.0, 2.0])
+        S = np.array([1.0, 2.0, 4.0])[:, None, None] * I2
+        factors = np.array([1.0, 1.0, 0.81])[:, None, None]
+        law = law_course(S)
+        when, below = departure(cloud_course(S * factors, law), times)
+        assert below
+        assert when == pytest.approx(1.5)  # 0.9 is half-way from 1 to 0.81 on the log scale
+        when, below = departure(cloud_course(S * [[[1.0]], [[1.0]], [[1.21]]], law), times)
+        assert not below
+        assert when == pytest.approx(1.5)
+        assert departure(cloud_course(S, law), times) == (np.inf, False)
+        ended = law_course(S[:2], end=1.7)
+        assert departure(cloud_course(S, ended), times) == (1.7, True)
+
+
+class TestValidate:
+    def test_the_law_is_the_flow_of_the_moments(self, general):
+        for t, m, S in zip(general.times, general.law.means, general.law.covariances, strict=True):
+            law = gt.simulate(LAW, GENERAL, 1.0).at(t)
+            assert_allclose(m, law.mean, atol=1e-8)
+            assert_allclose(S, law.covariance, atol=1e-8)
+
+    def test_clouds_are_runs_of_tokens(self, general):
+        rngs = np.random.default_rng(12).spawn(1 + 48)
+        tokens = LAW.sample(50, rngs[1])
+        run = gt.simulate_tokens(tokens, GENERAL, 1.0, rtol=1e-4, observe=6)
+        assert_allclose(general.clouds[0].covariances, run.covariances, rtol=1e-12)
+        assert_allclose(general.clouds[0].means, run.means, rtol=1e-12, atol=1e-14)
+        own = gt.Gaussian.from_covariance(run.means[0], run.covariances[0])
+        matched = gt.simulate(own, GENERAL, 1.0).final
+        assert_allclose(general.clouds[0].matched.covariances[-1], matched.covariance, rtol=1e-7)
+
+    def test_the_error_falls_like_one_over_the_root(self, general):
+        assert general.verdict is TokenVerdict.FOLLOWS
+        for slope in (general.covariance_slope, general.mean_slope):
+            assert -0.8 <= slope.value <= -0.35
+            assert slope.high - slope.low < 0.4
+            assert slope.clouds == 48
+        assert [e.clouds for e in general.errors] == [16, 16, 16]
+
+    def test_own_moments_leave_the_luck_of_the_draw_out(self, general):
+        for e in general.errors:
+            assert e.matched_covariance[1] < 0.5 * e.covariance[1]
+            assert e.covariance[1] < 2 * e.covariance_floor
+
+    def test_tokens_stay_gaussian_here(self, general):
+        assert [s.time for s in general.shapes] == [0.0, 0.4, 1.0]
+        assert general.shapes[0].gaussianity.gaussian
+        assert abs(general.shapes[-1].gaussianity["spread"].value - 1) < 0.2
+
+    def test_the_integration_is_finer_than_the_errors(self, general):
+        assert 0 < general.resolution < 1e-3
+
+    def test_a_transposed_score_matrix_is_caught(self, general):
+        """The law with Bᵀ misses the clouds by many times what chance explains."""
+        wrong = gt.Parameters(A=GENERAL.A, V=GENERAL.V, B=GENERAL.B.T, b=GENERAL.b)
+        path = gt.simulate(LAW, wrong, 1.0)
+        laws = [path.at(t) for t in general.times]
+        other = law_course([g.covariance for g in laws], [g.mean for g in laws])
+        last = general.errors[-1]
+        for cloud in general.of_count(800):
+            mean, covariance, _ = errors(cloud, other)
+            assert mean[-1] > 8 * last.mean_floor
+            assert covariance[-1] > 2.5 * last.covariance_floor
+        mutated = replace(general, law=other)
+        assert mutated.verdict is TokenVerdict.BIASED
+
+    def test_the_same_seed_gives_the_same_clouds(self):
+        made = [
+            gt.validate(UNIT, GENERAL, 0.3, counts=(40,), seeds=2, rng=rng, observe=3, shapes=0)
+            for rng in (5, np.random.default_rng(5), 6)
+        ]
+        final = [v.clouds[-1].covariances[-1] for v in made]
+        assert_allclose(final[0], final[1], rtol=0)
+        assert not np.allclose(final[0], final[2])
+        assert (made[0].problem.seed, made[1].problem.seed) == (5, None)
+
+    def test_times_of_observation_include_both_ends(self):
+        v = gt.validate(
+            UNIT, GENERAL, 0.3, counts=(20,), seeds=1, observe=[0.1], shapes=0, layers=6
+        )
+        assert_allclose(v.times, [0.0, 0.1, 0.3])
+        assert v.covariance_slope is None
+
+    def test_schedules_and_process_noise_in_layers(self):
+        pieces = gt.Schedule([0.0, 0.2, 0.4], [GENERAL, gt.Parameters(A=-I2, noise=I2)])
+        v = gt.validate(UNIT, pieces, counts=(3000,), seeds=2, layers=8, observe=3, shapes=0)
+        assert v.continuous is None
+        assert v.fullness is None
+        assert v.verdict is TokenVerdict.FOLLOWS
+
+    def test_an_interruption_keeps_what_is_complete(self):
+        def stop(fraction, text):
+            assert 0 <= fraction <= 1
+            if text.startswith("30 tokens"):
+                raise KeyboardInterrupt
+
+        v = gt.validate(UNIT, GENERAL, 0.3, counts=(20, 30), seeds=2, progress=stop, shapes=0)
+        assert v.status is Status.INTERRUPTED
+        assert [c.count for c in v.clouds] == [20, 20]
+        assert not v.answered
+        assert v.verdict is TokenVerdict.UNDECIDED
+        assert "Stopped by the user" in v.summary()
+        nothing = gt.validate(UNIT, GENERAL, 0.3, counts=(30,), progress=stop)
+        assert not nothing.clouds
+        assert nothing.verdict is TokenVerdict.UNDECIDED
+        assert nothing.summary()
+        assert set(nothing.plot()) == {"variance", "stamps"}
+
+    def test_a_cloud_that_runs_out_of_steps_is_told(self):
+        v = gt.validate(UNIT, GENERAL, 1.0, counts=(30,), seeds=2, max_steps=2, rtol=1e-6)
+        assert v.status is Status.STEP_LIMIT
+        assert not v.answered
+        assert len(v.clouds[0]) < v.times.size
+        assert "0 of 2 reached the horizon" in v.summary()
+        assert v.plot()
+
+
+class TestBlowUp:
+    def test_the_law_is_followed_up_to_its_blow_up_and_tokens_go_on(self, beyond):
+        assert beyond.law.status is Status.BLOW_UP
+        assert beyond.blow_up_time == pytest.approx(1.0, abs=1e-8)
+        assert beyond.compared_until == pytest.approx(0.5, rel=1e-6)
+        assert beyond.verdict is TokenVerdict.DEPARTS
+        assert beyond.answered
+        expected = 2 / (1 - beyond.times[:20])
+        assert_allclose(beyond.law.traces[:20], expected, rtol=1e-7)
+        assert all(len(c) == 31 for c in beyond.clouds)
+
+    def test_clouds_leave_before_the_blow_up(self, beyond):
+        for d in beyond.departures:
+            assert d.departed == d.clouds == 4
+            assert 0.4 < d.time < 1.0
+        assert 0.5 < beyond.saturation < 1.0
+
+    def test_no_token_is_longer_than_it_can_be(self, beyond):
+        """A = 0, b = 0, ‖V‖ = 1: |x(t)| <= exp(t) max |x₀|."""
+        for c in beyond.clouds:
+            assert_allclose(c.bound, np.exp(beyond.times) * c.largest[0], rtol=1e-12)
+            assert np.all(c.largest <= c.bound * (1 + 1e-4))
+        assert 0.5 < beyond.fullness <= 1 + 1e-4
+
+    def test_the_corrected_law_follows_the_clouds_to_the_blow_up(self, beyond):
+        assert len(beyond.closures) == 2
+        i = int(np.searchsorted(beyond.times, 0.75))
+        for n, law in zip(beyond.counts, beyond.closures, strict=True):
+            seen = np.median([c.traces[i] / c.traces[0] for c in beyond.of_count(n)])
+            assert law.traces[i] / law.traces[0] == pytest.approx(seen, rel=0.3)
+            assert law.traces[i] < beyond.law.traces[i]
+
+    @pytest.mark.slow
+    def test_the_variance_at_and_before_the_blow_up(self):
+        """1600 tokens in dimension 2: 1.33, 2.0, about 3.6 and 8 at t = 0.25, 0.5, 0.75, 1."""
+        v = gt.validate(UNIT, SAME, 1.0, counts=(1600,), observe=5, moment_matched=True, shapes=0)
+        seen = np.mean([c.traces / 2 for c in v.clouds], axis=0)
+        assert seen[1] == pytest.approx(1.333, abs=0.01)
+        assert seen[2] == pytest.approx(2.0, abs=0.03)
+        assert seen[3] == pytest.approx(3.65, abs=0.25)
+        assert seen[4] == pytest.approx(8.0, abs=1.0)
+
+
+class TestBias:
+    """Dimension 16: the mean field holds with a mask or negative scores, not otherwise."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def seen(cls):
+        def run(v, c, **options):
+            p, law = isotropic(16, v, c)
+            return gt.validate(
+                law, p, 0.5, counts=(100, 400), seeds=3, moment_matched=True, observe=6,
+                shapes=0, **options,
+            )  # fmt: skip
+
+        return {
+            "positive": run(1.0, 0.3),
+            "masked": run(1.0, 0.3, mask_self=True),
+            "negative": run(-1.0, -0.3),
+            "pairs": run(-1.0, -0.3, antithetic=True),
+        }
+
+    def test_attention_to_itself_biases_the_covariance(self, seen):
+        v = seen["positive"]
+        assert v.verdict is TokenVerdict.BIASED
+        assert v.bias > 0.1
+        assert v.covariance_slope.value > -0.4
+        assert v.self_weights[0, 0] > 0.3
+        assert v.clean_until(1) == 0.0
+
+    @pytest.mark.parametrize("name", ["masked", "negative"])
+    def test_without_it_the_mean_field_holds(self, seen, name):
+        v = seen[name]
+        assert v.verdict is TokenVerdict.FOLLOWS
+        assert abs(v.bias) < 0.02
+        assert v.errors[-1].covariance[1] < 0.2 * seen["positive"].errors[-1].covariance[1]
+
+    def test_the_mirror_image_of_a_token_is_a_key_like_itself(self, seen):
+        """Antithetic tokens bring the bias to scores of the other sign, of the same size."""
+        one, other = seen["positive"], seen["pairs"]
+        assert other.verdict is TokenVerdict.BIASED
+        assert other.bias == pytest.approx(one.bias, rel=0.1)
+        assert_allclose(other.self_weights[:, 0], one.self_weights[:, 0], rtol=1e-6)
+
+
+class TestLayers:
+    def test_the_prescribed_stack_is_the_exact_map(self):
+        """S⁺ = (I + hM) S (I + hM)ᵀ in thirty digits; 2.55 per direction after 20 layers."""
+        data = raw("tokens-both-negative")
+        with mpmath.workdps(30):
+            A, V, B = (mpmath.matrix(data["parameters"][k]) for k in "AVB")
+            S, h = mpmath.eye(16), mpmath.mpf(1) / 10
+            expected = [16.0]
+            for _ in range(20):
+                step = mpmath.eye(16) + h * (A + V * S * B)
+                S = step * S * step.T
+                expected.append(float(sum(S[i, i] for i in range(16))))
+        task = task_of("tokens-both-negative")
+        v = gt.validate(
+            task.start, task.schedule, 2.0, counts=(2048,), seeds=1, layers=20, observe=21,
+            moment_matched=True, shapes=0,
+        )  # fmt: skip
+        assert_allclose(v.law.traces, expected, rtol=1e-10)
+        assert v.clouds[0].traces[-1] / 16 == pytest.approx(expected[-1] / 16, abs=0.1)
+        assert v.clouds[0].traces[10] / 16 == pytest.approx(expected[10] / 16, abs=0.01)
+        assert v.continuous.traces[-1] > v.law.traces[-1]  # Euler steps lag behind growth
+
+    @pytest.mark.slow
+    def test_opposite_signs_stay_bounded(self):
+        v = result_of("tokens-opposite-signs")
+        assert v.errors[-1].covariance[1] < 0.05
+        assert v.clouds[-1].traces[-1] == pytest.approx(v.law.traces[-1], rel=0.02)
+
+    @pytest.mark.slow
+    def test_the_map_outgrows_every_cloud(self):
+        v = result_of("tokens-both-negative")
+        assert v.law.status is Status.SUCCESS  # layers have no blow-up in finite time
+        assert v.life <= 3.0
+        assert v.law.traces[-1] > 1e6
+        assert max(c.traces[-1] for c in v.clouds) < 200
+
+
+class TestReport:
+    def test_pictures_and_words(self, general, beyond, tmp_path):
+        assert set(general.plot()) == {"variance", "errors", "shape", "stamps"}
+        assert set(beyond.plot()) == {"variance", "errors", "shape", "stamps"}
+        page = beyond.report(tmp_path / "r.html").read_text(encoding="utf-8")
+        assert "law blows up" not in page  # it is in the picture
+        for words in (
+            "blows up at t = 1",
+            "errors are compared up to t = 0.5",
+            "tokens go on",
+            "corrected law",
+            "leave the law of their own moments",
+        ):
+            assert words in page
+        text = general.summary()
+        assert "FOLLOWS" in text
+        assert "of its bound" in text
+        assert "clean logits" in text
+
+    def test_pairs_are_warned_of(self):
+        v = gt.validate(UNIT, SAME, 0.2, counts=(20,), seeds=1, antithetic=True, shapes=0)
+        assert any("mirror image" in note for note in view(v).notes)
+
+
+SMALL = """
+kind = "tokens"
+
+[start]
+mean = [0.0, 0.0]
+covariance = [[1.0, 0.0], [0.0, 1.0]]
+
+[parameters]
+V = [[1.0, 0.0], [0.0, 1.0]]
+B = [[-0.5, 0.0], [0.0, -0.5]]
+
+[tokens]
+horizon = 0.5
+counts = [40, 160]
+seeds = 2
+observe = 5
+shapes = 2
+"""
+
+
+def task(folder, text):
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return kinds.prepare(kinds.read(path), path)
+
+
+class TestFiles:
+    def test_a_file_gives_what_python_gives(self, tmp_path):
+        made = task(tmp_path, SMALL).run(lambda fraction, text: None)
+        p = gt.Parameters(V=I2, B=-0.5 * I2)
+        start = gt.Gaussian.from_covariance([0.0, 0.0], I2)
+        seen = gt.validate(start, p, 0.5, counts=[40, 160], seeds=2, observe=5, shapes=2)
+        assert_allclose(made.clouds[-1].covariances, seen.clouds[-1].covariances, rtol=0)
+        assert made.problem.name == "mine"
+
+    def test_every_expectation_can_fail(self, tmp_path):
+        wrong = """
+[expect]
+status = "OVERFLOW"
+verdict = "DEPARTS"
+covariance_slope_at_most = -5.0
+covariance_slope_at_least = 5.0
+mean_slope_at_most = -5.0
+mean_slope_at_least = 5.0
+matched_slope_at_most = -5.0
+matched_slope_at_least = 5.0
+covariance_error_at_most = 1e-9
+mean_error_at_most = 1e-9
+blow_up_time = 1.0
+departure_at_most = 0.1
+bound_kept = false
+clean = false
+final_trace = 100.0
+stamp_contains = "frozen"
+"""
+        made = task(tmp_path, SMALL + wrong)
+        findings = made.findings(made.run(lambda fraction, text: None))
+        assert len(findings) == 16
+        assert not [str(f) for f in findings if f.met]
+
+    @pytest.mark.parametrize(
+        ("old", "new", "text"),
+        [
+            ("counts = [40, 160]", "counts = [1]", "at least 2"),
+            ("counts = [40, 160]", "counts = []", "array of whole numbers"),
+            ("horizon = 0.5\n", "", "`tokens.horizon` is missing"),
+            ("seeds = 2", "seed = 2.5", "whole number"),
+            ("observe = 5", "observe = 1", "at least 2"),
+            ("shapes = 2", "shape = 2", "did you mean `tokens.shapes`|did you mean `shapes`"),
+        ],
+    )
+    def test_mistakes_are_named(self, tmp_path, old, new, text):
+        with pytest.raises(ProblemFileInvalid, match=text):
+            task(tmp_path, SMALL.replace(old, new))
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("options", "error", "text"),
+        [
+            ({"counts": (1,)}, InvalidNumber, r"counts\[0\]. must be at least 2"),
+            ({"counts": ()}, InvalidShape, "sequence of numbers"),
+            ({"counts": 100}, InvalidShape, "sequence of numbers"),
+            ({"counts": (20, 20)}, InvalidNumber, "same number twice"),
+            ({"counts": (2.5,)}, InvalidNumber, "whole number"),
+            ({"seeds": 0}, InvalidNumber, "seeds"),
+            ({"rng": -1}, InvalidNumber, "rng"),
+            ({"layers": 0}, InvalidNumber, "layers"),
+            ({"observe": 1}, InvalidNumber, "observe"),
+            ({"observe": [2.0]}, InvalidNumber, "observe"),
+            ({"shapes": -1}, InvalidNumber, "shapes"),
+            ({"rtol": 0.0}, InvalidNumber, "rtol"),
+            ({"counts": (21,), "antithetic": True}, InvalidNumber, "even"),
+            ({"counts": (2,), "moment_matched": True}, InvalidNumber, "exceed"),
+            ({"counts": (10**9,)}, TooLarge, "take fewer tokens"),
+        ],
+    )
+    def test_arguments(self, options, error, text):
+        with pytest.raises(error, match=text):
+            gt.validate(UNIT, GENERAL, 1.0, **{"counts": (20,), "seeds": 1, **options})
+
+    def test_a_start_without_variance(self):
+        with pytest.raises(InvalidNumber, match="no variance"):
+            gt.validate(gt.Gaussian([0.0, 0.0], np.zeros((2, 0))), GENERAL, 1.0)
+        with pytest.raises(InvalidShape, match="must be a Gaussian"):
+            gt.validate(np.zeros((5, 2)), GENERAL, 1.0)
