@@ -55,6 +55,9 @@ CUT = 34.0
 #: Distance of τ from log Z, in its own units, that is tabulated.
 REACH = 25.0
 
+#: Points of the grid in a that are reflected at zero.
+MIRRORED = 8
+
 #: Numbers of keys whose tables are kept.
 KEPT = 16
 
@@ -104,22 +107,23 @@ class Weights:
         self.others = others
         last = math.asinh(LARGEST / 2)
         grid = np.linspace(0.0, last, 1 + math.ceil(last / 0.05))
-        inner = np.arange(-10.0, 10.01, 0.25)
-        outer = np.arange(11.0, REACH + 0.5, 1.0)
-        reach = np.concatenate([-outer[::-1], inner, outer])
         scales = [_Scale(2 * math.sinh(x), others) for x in grid]
-        self._centre = CubicSpline(grid, [s.centre for s in scales])
         bare = np.array([s.moments(np.array([-math.inf])) for s in scales])[:, :, 0]
-        self._bare = CubicSpline(grid, np.stack([np.log(bare[:, 2]), bare[:, 5]], axis=1))
+        inner, outer = np.arange(-10.0, 10.01, 0.25), np.arange(11.0, REACH + 0.5, 1.0)
+        reach = np.concatenate([-outer[::-1], inner, outer])
+        widths = _width(2 * np.sinh(grid))
         made = np.array(
-            [
-                s.moments(s.centre + _width(2 * math.sinh(x)) * reach)
-                for x, s in zip(grid, scales, strict=True)
-            ]
+            [s.moments(s.centre + w * reach) for s, w in zip(scales, widths, strict=True)]
         )
         odds = np.log(made[:, 0]) - np.log(made[:, 1])
         values = [odds, np.log(made[:, 2]), made[:, 3], made[:, 4], made[:, 5]]
-        self._splines = [RectBivariateSpline(grid, reach, v) for v in values]
+        # Everything is even in a: reflected, there is no end of the grid where a is small.
+        whole = np.concatenate([-grid[MIRRORED:0:-1], grid])
+        order = [*range(MIRRORED, 0, -1), *range(grid.size)]
+        self._centre = CubicSpline(whole, np.array([s.centre for s in scales])[order])
+        alone = np.stack([np.log(bare[:, 2]), bare[:, 5]], axis=1)
+        self._bare = CubicSpline(whole, alone[order])
+        self._splines = [RectBivariateSpline(whole, reach, v[order]) for v in values]
 
     def slope(self, own: Array | None, spread: Array) -> tuple[Array, Array]:
         """E w_0 and E W/a, shape (m,) each: all that the mean attention needs.
