@@ -229,11 +229,11 @@ class TestSlope:
         V, B, beta = parameters.heads[0]
         S, m = law.covariance, law.mean
         field = np.concatenate([V @ (m + S @ (B @ m + beta)), (V @ S @ B @ S).ravel()])
-        assert np.max(np.abs(field - seen[: d + d * d]) / error[: d + d * d]) > 2 * SIGMAS
+        assert np.max(np.abs(field - seen[: d + d * d]) / error[: d + d * d]) > 1.5 * SIGMAS
         if d > 1:
             turned = gt.Parameters(V=V, B=B.T, beta=beta)
             wrong = predicted(turned, law, gt.FiniteTokens(count, self_key))
-            assert np.max(np.abs(wrong - seen) / error) > 10 * SIGMAS
+            assert np.max(np.abs(wrong - seen) / error) > 5 * SIGMAS
 
     def test_high_dimension_against_plain_softmax(self):
         """Not isotropic: what the projection must get right."""

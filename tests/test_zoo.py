@@ -41,6 +41,7 @@ ISSUED = {
     "simulate-layers",
     "simulate-opposite-signs",
     "simulate-same-signs",
+    "simulate-self-key",
     "steer-attention-only",
     "steer-bounded",
     "steer-embedding-768",
