@@ -1,5 +1,6 @@
 """Attention over finitely many tokens: exact integrals, plain softmax, limits, symmetries."""
 
+import json
 from functools import cache
 
 import numpy as np
@@ -10,7 +11,13 @@ from scipy.stats import norm, ortho_group
 
 import gtcontrol as gt
 from gtcontrol.cli import kinds
-from gtcontrol.errors import InvalidMethod, InvalidNumber, InvalidShape, ProblemFileInvalid
+from gtcontrol.errors import (
+    InvalidMethod,
+    InvalidNumber,
+    InvalidShape,
+    ProblemFileInvalid,
+    ResultFileInvalid,
+)
 from gtcontrol.finite_attention.closure import attend
 from gtcontrol.finite_attention.nodes import nodes
 from gtcontrol.finite_attention.weights import LARGEST, _Scale, weights
@@ -516,6 +523,19 @@ class TestResults:
         page = again.report(tmp_path / "report.html").read_text(encoding="utf-8")
         assert "tokens=gt.FiniteTokens(count=30, self_key=False)" in page
         assert "the law of one among 30 tokens" in page
+
+    @pytest.mark.parametrize(
+        "damage", [{"count": 1, "self_key": True}, {"count": 30}, "many", {"count": 3.5}]
+    )
+    def test_damaged_numbers_of_tokens(self, tmp_path, damage):
+        parameters, law = isotropic(1, 0.3)
+        path = gt.simulate(law, parameters, 0.1, layers=1, tokens=gt.FiniteTokens(30))
+        file = path.save(tmp_path / "saved") / "result.json"
+        values = json.loads(file.read_text(encoding="utf-8"))
+        assert values["tokens"] == {"count": 30, "self_key": True}
+        file.write_text(json.dumps({**values, "tokens": damage}), encoding="utf-8")
+        with pytest.raises(ResultFileInvalid):
+            gt.load(file.parent)
 
     def test_problem_file(self, tmp_path):
         file = tmp_path / "x.toml"

@@ -52,6 +52,10 @@ TRAJECTORIES = {
     ),
     "layers": lambda: gt.simulate(LAW, general(), 1.0, layers=6),
     "noisy-layers": lambda: gt.simulate(LAW, general(noise=np.diag([0.3, 0.0])), 1.0, layers=6),
+    "finite-tokens": lambda: gt.simulate(LAW, general(), 1.0, tokens=gt.FiniteTokens(30)),
+    "finite-tokens-in-layers": lambda: gt.simulate(
+        LAW, general(), 1.0, layers=2, tokens=gt.FiniteTokens(30, self_key=False)
+    ),
     "blow-up": lambda: gt.simulate(LAW, BLOW_UP, 5.0),
     "step-limit": lambda: gt.simulate(LAW, general(), 1.0, max_steps=2),
     "interrupted": lambda: gt.simulate(LAW, general(), 1.0, progress=interrupt_after(1)),
@@ -218,7 +222,7 @@ class TestRoundTrip:
             np.testing.assert_allclose(law.covariance, other.covariance, rtol=1e-10, atol=1e-10)
         if path.status is Status.SUCCESS:
             p = again.problem
-            anew = gt.simulate(p.start, p.schedule, p.horizon, layers=p.layers)
+            anew = gt.simulate(p.start, p.schedule, p.horizon, layers=p.layers, tokens=p.tokens)
             np.testing.assert_allclose(anew.final.covariance, path.final.covariance, atol=1e-10)
 
     def test_a_plan_can_be_moved_again(self, tmp_path):
