@@ -63,12 +63,12 @@ def _variances(ax: Axes, result: Trajectory) -> str:
     scale = scale_variance(ax, np.append(there.traces, seen.traces[shown]))
     decorate(ax, "time t" if p.layers is None else "time t (one marker per layer)", scale)
     ax.legend(loc="best", fontsize=9, frameon=True, framealpha=0.9)
-    own, whole = number(float(there.traces[-1]), 3), number(float(field.traces[-1]), 3)
+    own = f"Total variance at the end: {number(float(there.traces[-1]), 3)}, where the mean field"
     if field.status is Status.BLOW_UP:
-        whole = "infinite"
-    elif field.status is not Status.SUCCESS:
-        whole = "beyond double precision"
-    return f"Total variance at the end: {own}, where the mean field has {whole}"
+        return f"{own} has blown up"
+    if field.status is not Status.SUCCESS:
+        return f"{own} left double precision"
+    return f"{own} has {number(float(field.traces[-1]), 3)}"
 
 
 def _attention(ax: Axes, result: Trajectory, seen: Course) -> None:
