@@ -275,3 +275,10 @@ class TestRefused:
         run = gt.simulate_tokens(cloud(50, 2), p, 4.0, mask_self=True)
         assert run.answered
         assert np.all(run.largest_norm <= run.norm_bound)
+
+    def test_an_activation_of_ones_own_cannot_be_saved(self, tmp_path):
+        ff = gt.FeedForward(np.eye(2), activation=broken)
+        run = gt.simulate_tokens(cloud(5, 2), general(), 0.1, layers=1, feedforward=ff)
+        with pytest.raises(InvalidMethod, match="`broken` is a function of your own"):
+            run.save(tmp_path / "run")
+        assert "broken, 2 hidden units" in run.report(tmp_path / "r.html").read_text()

@@ -84,7 +84,7 @@ def test_masks_layers_and_how_far_tokens_get_are_told():
     facts = {fact.label: fact.value for fact in view(run).facts}
     assert f"{run.largest_norm[-1]:.6g}" in facts["farthest token"]
     assert f"cannot exceed {run.norm_bound[-1]:.6g}" in facts["farthest token"]
-    assert f"{run.own_weights[-1, 0]:.6g}" in facts["weight of a token's own key"]
+    assert f"{run.own_weight[-1]:.6g}" in facts["weight of a token's own key"]
     assert facts["tokens attended to"].endswith("of 40")
     assert facts["note"] == run.notes[0]
     other = gt.simulate_tokens(draw(40, 2), general(), 1.0, layers=2, mask_self=True)

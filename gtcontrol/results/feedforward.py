@@ -12,7 +12,7 @@ __all__ = ["pack_feedforward", "unpack_feedforward"]
 
 
 def pack_feedforward(name: str, layer: FeedForward | None) -> tuple[dict[str, Any], Arrays]:
-    """Plain values and arrays of a layer under the prefix `name`; none of no layer.
+    """Plain values and arrays of a layer, or of none, under the prefix `name`.
 
     Raises
     ------
@@ -20,7 +20,7 @@ def pack_feedforward(name: str, layer: FeedForward | None) -> tuple[dict[str, An
         If the activation is a function, which cannot be written down.
     """
     if layer is None:
-        return {}, {}
+        return {f"{name}.activation": None}, {}
     if not isinstance(layer.activation, str):
         raise InvalidMethod(
             f"the activation `{layer.name}` is a function of your own, which cannot be saved; use "
@@ -36,9 +36,10 @@ def pack_feedforward(name: str, layer: FeedForward | None) -> tuple[dict[str, An
 
 def unpack_feedforward(name: str, values: dict[str, Any], arrays: Arrays) -> FeedForward | None:
     """Restore a layer, if one was saved."""
-    if f"{name}.activation" not in values and not any(key.startswith(f"{name}.") for key in arrays):
+    key = f"{name}.activation"
+    activation = values.get(key)
+    if activation is None and not any(found.startswith(f"{name}.") for found in arrays):
         return None
-    activation = values[f"{name}.activation"]
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ResultFileInvalid(f"unknown activation {activation!r:.40} of `{name}`.")
     inner = read_array(arrays, f"{name}.inner", None, None)

@@ -20,12 +20,8 @@ from .schedules import pack_schedule, unpack_schedule
 
 __all__ = ["SAMPLING_BAND", "TokenCheck", "TokenRun"]
 
-#: Arrays that a run may lack, and the rest of their shapes.
-OPTIONAL: dict[str, tuple[None, ...]] = {
-    "norm_bound": (),
-    "own_weights": (None,),
-    "effective_sizes": (None,),
-}
+#: Arrays, one number for each time, that a run may lack.
+OPTIONAL = ("norm_bound", "own_weight", "effective_size")
 
 #: Option of a run -> what to keep in mind when it is used.
 NOTES = {
@@ -67,9 +63,10 @@ class TokenRun(Result):
     norm_bound : (k,) array or None
         What it cannot exceed, by Gronwall's inequality: max |x₀| exp(Σ_h ‖V_h‖ t) if A, b = 0.
         None for process noise, parameters that vary continuously, or an activation of your own.
-    own_weights, effective_sizes : (k, H) arrays or None
-        For each head, the weight that tokens give to themselves, and the effective number
-        1/Σ_j w_ij² of tokens that they attend to, averaged over the tokens; where asked for.
+    own_weight, effective_size : (k,) arrays or None
+        The weight that tokens give to themselves, and the effective number 1/Σ_j w_ij² of tokens
+        that they attend to, averaged over the tokens; where asked for.  Of several heads the one
+        with the largest weight, and the one with the smallest number.
     steps, evaluations : int
         Accepted steps (or layers), and evaluations of the velocity of all tokens.
     seconds : float
@@ -87,8 +84,8 @@ class TokenRun(Result):
     final: Array
     largest_norm: Array
     norm_bound: Array | None
-    own_weights: Array | None
-    effective_sizes: Array | None
+    own_weight: Array | None
+    effective_size: Array | None
     steps: int
     evaluations: int
     seconds: float
@@ -116,8 +113,8 @@ class TokenRun(Result):
             "largest_norm": self.largest_norm,
         }
         some = {name: getattr(self, name) for name in OPTIONAL}
-        values["kept"] = [name for name, value in some.items() if value is not None]
-        arrays |= {name: some[name] for name in values["kept"]}
+        values |= {f"with_{name}": value is not None for name, value in some.items()}
+        arrays |= {name: value for name, value in some.items() if value is not None}
         arrays |= pack_schedule("schedule", p.schedule)
         layer, matrices = pack_feedforward("feedforward", p.feedforward)
         values, arrays = values | layer, arrays | matrices
@@ -142,12 +139,12 @@ class TokenRun(Result):
         count, d = times.size, problem.schedule.dim
         if start is not None:
             agree("the dimension of the start", start.dim, d)
-        kept = values.get("kept")
-        if not isinstance(kept, list) or not OPTIONAL.keys() >= set(map(str, kept)):
-            raise ResultFileInvalid(f"`kept` must list some of {', '.join(OPTIONAL)}.")
 
         def read_some(name: str) -> Array | None:
-            return read_array(arrays, name, count, *OPTIONAL[name]) if name in kept else None
+            there = values.get(f"with_{name}")
+            if not isinstance(there, bool):
+                raise ResultFileInvalid(f"`with_{name}` must say whether there is a `{name}`.")
+            return read_array(arrays, name, count) if there else None
 
         return cls(
             problem=problem,
@@ -159,8 +156,8 @@ class TokenRun(Result):
             final=read_array(arrays, "final", problem.count, d),
             largest_norm=read_array(arrays, "largest_norm", count),
             norm_bound=read_some("norm_bound"),
-            own_weights=read_some("own_weights"),
-            effective_sizes=read_some("effective_sizes"),
+            own_weight=read_some("own_weight"),
+            effective_size=read_some("effective_size"),
             **plain(cls, values),
         )
 

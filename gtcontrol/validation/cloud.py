@@ -32,8 +32,8 @@ ABSOLUTE = 1e-2
 class Snapshot:
     """The cloud at one time: moments, largest norm, some tokens, and how weights are spread.
 
-    `own_weights` and `effective_sizes` have one entry for each head: averages over the tokens
-    of the weight of their own key, and of the effective number of keys.
+    `own_weight` and `effective_size` are averages over the tokens of the weight of their own key
+    and of the effective number of keys, for the head where they are largest and smallest.
     """
 
     time: float
@@ -41,8 +41,8 @@ class Snapshot:
     covariance: Array
     tokens: Array
     largest_norm: float
-    own_weights: Array | None
-    effective_sizes: Array | None
+    own_weight: float | None
+    effective_size: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,13 +170,13 @@ class Cloud:
         some = full[self.kept].copy()
         return Snapshot(time, mean, covariance, some, largest_norm(full), own, sizes)
 
-    def _spread(self, time: float, tokens: Array) -> tuple[Array, Array]:
+    def _spread(self, time: float, tokens: Array) -> tuple[float, float]:
         spreads = [
             [x.mean() for x in attention_spread(queries_of(head, tokens), tokens, self.motion.mask)]
             for head in self.law(self.schedule.snap(time)).heads
         ]
         own, sizes = np.array(spreads).T
-        return own, sizes
+        return float(own.max()), float(sizes.min())
 
 
 def flow(cloud: Cloud, rtol: float, max_steps: int) -> Status:

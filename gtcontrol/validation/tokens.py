@@ -195,8 +195,8 @@ def _motion(problem: TokenProblem) -> Motion:
 def _result(problem: TokenProblem, cloud: Cloud, status: Status, seconds: float) -> TokenRun:
     seen = cloud.seen
     times = [s.time for s in seen]
-    own = [s.own_weights for s in seen if s.own_weights is not None]
-    sizes = [s.effective_sizes for s in seen if s.effective_sizes is not None]
+    own = [s.own_weight for s in seen if s.own_weight is not None]
+    sizes = [s.effective_size for s in seen if s.effective_size is not None]
     return TokenRun(
         problem=problem,
         status=status,
@@ -214,8 +214,8 @@ def _result(problem: TokenProblem, cloud: Cloud, status: Status, seconds: float)
             layers=problem.layers,
             feedforward=problem.feedforward,
         ),
-        own_weights=np.array(own) if own else None,
-        effective_sizes=np.array(sizes) if sizes else None,
+        own_weight=np.array(own) if own else None,
+        effective_size=np.array(sizes) if sizes else None,
         steps=cloud.steps,
         evaluations=cloud.evaluations,
         seconds=seconds,

@@ -125,12 +125,12 @@ def _farthest(result: TokenRun) -> Fact:
 
 def _spread(result: TokenRun) -> list[Fact]:
     """How the weights of attention are spread at the end, for the head that does so least."""
-    own, sizes = result.own_weights, result.effective_sizes
+    own, sizes = result.own_weight, result.effective_size
     if own is None or sizes is None:
         return []
     return [
-        Fact("weight of a token's own key", f"{number(float(own[-1].max()))} in the mean"),
-        Fact("tokens attended to", f"{number(float(sizes[-1].min()))} of {result.problem.count}"),
+        Fact("weight of a token's own key", f"{number(float(own[-1]))} in the mean"),
+        Fact("tokens attended to", f"{number(float(sizes[-1]))} of {result.problem.count}"),
     ]
 
 
