@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings, strategies as st
 from scipy.linalg import solve_continuous_are
 
 import gtcontrol as gt
-from gtcontrol.comparison import backends, rows
+from gtcontrol.comparison.kalman import backends, rows
 from gtcontrol.comparison.kalman.equation import Equation
 from gtcontrol.comparison.kalman.modes import groups, hidden, hull
 from gtcontrol.comparison.kalman.steady import Limit, long_run
