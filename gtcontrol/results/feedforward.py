@@ -37,7 +37,9 @@ def pack_feedforward(name: str, layer: FeedForward | None) -> tuple[dict[str, An
 def unpack_feedforward(name: str, values: dict[str, Any], arrays: Arrays) -> FeedForward | None:
     """Restore a layer, if one was saved."""
     key = f"{name}.activation"
-    activation = values.get(key)
+    if key not in values:
+        raise ResultFileInvalid(f"`{key}` is missing.")
+    activation = values[key]
     if activation is None and not any(found.startswith(f"{name}.") for found in arrays):
         return None
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
