@@ -296,7 +296,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(arguments, message):
 @pytest.mark.parametrize(
     ("kind", "extra", "message"),
     [
-        ("simulate", "[target]", "unknown key `target`, which belongs to the kind `steer` or `track`"),
+        ("simulate", "[target]", "unknown key `target`, which belongs to the kind `steer` or `t"),
         ("simulate", "[tokens]", "unknown key `tokens`, which belongs to the kind `steer`."),
         ("reach", "[simulate]", "unknown key `simulate`, which belongs to the kind `simulate`."),
         ("reach", "[stort]", "unknown key `stort`; did you mean `start`?"),
