@@ -73,8 +73,8 @@ class Row:
     error : float
         Estimate of the relative forward error, from the conditioning of the equation at X.
     definite : str
-        Signs of the eigenvalues of X, a name of :class:`gtcontrol.status.Definiteness`, decided
-        exactly for the floats of X; empty without an answer.
+        Signs of the eigenvalues of X, a name of :class:`gtcontrol.status.Definiteness`; what
+        rounding explains does not make X indefinite.  Empty without an answer.
     lowest : float
         Smallest eigenvalue of X.
     rank : int
@@ -84,7 +84,8 @@ class Row:
     root : str
         Which root it is, in words.
     digits : float
-        Decimal digits to which it agrees with our answer; nan if there is none.
+        Decimal digits to which it agrees with our answer; nan if there is none.  Of what is right
+        for full rank: with the limit of full-rank starts.
     finding : str
         One of :data:`FINDINGS`.
     why : str
