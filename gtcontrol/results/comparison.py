@@ -108,7 +108,7 @@ class Row:
     why: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Result):
     """What the covariance does in the long run, and what Riccati solvers say about it.
 
@@ -137,7 +137,7 @@ class Comparison(Result):
     table : tuple of Row
         Our algebraic answer, our flow, and the back ends.
     times : (n,) array
-        Times of the flow from the start (from the identity in natural units without one).
+        Times of the flow from the start (from half the identity in natural units without one).
     eigenvalues : (n, d) array
         Eigenvalues of the covariance at these times, largest first.
     final : (d, d) array
@@ -182,6 +182,12 @@ class Comparison(Result):
     def horizon(self) -> float:
         """Last time of the flow."""
         return float(self.times[-1])
+
+    def __repr__(self) -> str:
+        words = [self.verdict.name, f"states={self.problem.dim}"]
+        if self.limit is not None:
+            words += [f"rank {self.limit.rank}", f"error {self.error_estimate:.1e}"]
+        return f"Comparison({', '.join(words)})"
 
     def row(self, name: str) -> Row:
         """Return the row of the table whose name begins like this."""

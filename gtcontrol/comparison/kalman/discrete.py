@@ -207,7 +207,7 @@ def _root(S: Array) -> Array:
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LayerComparison:
     """Residual layers with constant parameters beside the discrete Kalman filter.
 
@@ -242,6 +242,16 @@ class LayerComparison:
     kalman_limit: Array | None
     multiplier: float
     reason: str
+
+    def __repr__(self) -> str:
+        settled = "no limit" if self.layer_limit is None else f"multiplier {self.multiplier:.4g}"
+        words = [
+            f"states={len(self.layer)}",
+            f"step={self.step:g}",
+            f"difference {self.difference:.1e}",
+            f"{settled} after {self.layers} layers",
+        ]
+        return f"LayerComparison({', '.join(words)})"
 
 
 def compare_layers(model: KalmanModel, start: Gaussian, step: float) -> LayerComparison:

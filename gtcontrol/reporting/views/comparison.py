@@ -205,7 +205,6 @@ def _signs(result: Comparison, row: Row) -> str:
     if row.definite == Definiteness.ZERO.name:
         return "zero"
     if row.rank < d and row.definite in (
-        Definiteness.INDEFINITE.name,
         Definiteness.POSITIVE_DEFINITE.name,
         Definiteness.POSITIVE_SEMIDEFINITE.name,
     ):
