@@ -86,9 +86,9 @@ def _clearly_stable(made: Refined) -> bool:
 def _stable_by_weights(scaled: Balanced, made: Refined) -> bool:
     """Whether X itself proves the closed loop F stable, however large F is.
 
-    The equation reads F' X + X F = -(Q + G' R G), or F' X F - X = -(Q + G' R G), with the cross term
-    eliminated from A and Q.  If X > 0, Q >= 0 and R > 0, an eigenvector v of F on the boundary of
-    stability or beyond has Q v = 0 and G v = 0, so that it is one of A, on the boundary, and
+    With the cross term eliminated from A and Q, the equation reads F' X + X F = -(Q + G' R G), or
+    F' X F - X = -(Q + G' R G).  If X > 0, Q >= 0 and R > 0, an eigenvector v of F on the boundary
+    of stability or beyond has Q v = 0 and G v = 0, so that it is one of A, on the boundary, and
     unseen by the weights.
     """
     equation = scaled.equation
@@ -203,6 +203,11 @@ def _speed(spectrum: Complex, *, discrete: bool) -> str:
     """How fast the slowest mode of a stable closed loop decays, in words."""
     slowest = complex(spectrum[0])
     if discrete:
+        if abs(slowest) > 1.0 - 1e-5:
+            return (
+                "Every closed-loop eigenvalue is inside the unit circle, the largest within "
+                f"{1.0 - abs(slowest):.3g} of it."
+            )
         return (
             "Every closed-loop eigenvalue is inside the unit circle, the largest at "
             f"{abs(slowest):.6g}."
@@ -236,6 +241,11 @@ def _unconfirmed(scaled: Balanced, made: Refined | None, *, clear: bool) -> Outc
     if made is None or not clear:
         found = on_boundary(equation)
         if found:
+            if np.linalg.eigvalsh(equation.R)[0] <= 0:
+                found += (
+                    " A solution whose closed loop keeps eigenvalues there may exist; it is not "
+                    "looked for, as R is not positive definite."
+                )
             none = without_solution(RiccatiStatus.NO_STABILIZING_SOLUTION, found, values)
             return marginal.double(scaled, found) or none
         if extended.is_unbounded(scaled):

@@ -124,7 +124,7 @@ def kalman_layers(
     RankMismatch
         If noise would raise the rank, and is to be spread deterministically.
     """
-    model = KalmanModel(F, C, R, noise)
+    model = KalmanModel(_check.square("F", F), C, R, noise)
     if not isinstance(start, Gaussian):
         raise InvalidShape(f"`start` must be a Gaussian, not {type(start).__name__}.")
     if start.dim != model.dim:
