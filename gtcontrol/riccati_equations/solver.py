@@ -92,6 +92,8 @@ def _stable_by_weights(scaled: Balanced, made: Refined) -> bool:
     unseen by the weights.
     """
     equation = scaled.equation
+    if equation.dim <= extended.LARGEST_ORDER:
+        return False  # the spectrum of such a loop is for extended precision to tell
     A, Q = equation.without_cross
     if not (np.isfinite(made.loop.inverse_norm) and np.linalg.eigvalsh(equation.R)[0] > 0):
         return False
