@@ -56,7 +56,9 @@ def solve(equation: RiccatiEquation, lift: Array | None = None) -> Outcome:
     scaled = balanced(equation)
     start = first(scaled.equation)
     made = None if start is None else refined(scaled, start)
-    clear = made is not None and (_clearly_stable(made) or _stable_by_weights(scaled, made))
+    clear = made is not None and _clearly_stable(made)
+    if made is not None and not clear and equation.dim > extended.LARGEST_ORDER:
+        clear = _stable_by_weights(scaled, made)
     if made is not None and clear and made.left <= ENOUGH:
         decided = _signs(scaled, made)
         if decided is not None:
@@ -92,8 +94,6 @@ def _stable_by_weights(scaled: Balanced, made: Refined) -> bool:
     unseen by the weights.
     """
     equation = scaled.equation
-    if equation.dim <= extended.LARGEST_ORDER:
-        return False  # the spectrum of such a loop is for extended precision to tell
     A, Q = equation.without_cross
     if not (np.isfinite(made.loop.inverse_norm) and np.linalg.eigvalsh(equation.R)[0] > 0):
         return False
