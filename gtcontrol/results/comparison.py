@@ -87,7 +87,7 @@ class Row:
         Decimal digits to which it agrees with our answer; nan if there is none.  Of what is right
         for full rank: with the limit of full-rank starts.
     finding : str
-        One of :data:`FINDINGS`.
+        One of ``FINDINGS``.
     why : str
         Why, in one sentence.
     """

@@ -100,11 +100,11 @@ def kalman_layers(
     start : Gaussian
         Law before the first measurement.
     steps : int
-        Number of layers.
+        Number n of layers.
     noise : (d, d) array, optional
         Covariance Q of the process noise w.  Layers push tokens at random then; the covariance is
         exactly that of the filter.
-    measurements : (steps, p) array, optional
+    measurements : (n, p) array, optional
         What was measured; the mean is then that of the filter.  Otherwise every measurement comes
         as predicted, which moves the mean by F alone.
     deterministic : bool
