@@ -99,6 +99,13 @@ def integer(name: str, value: object, *, low: int) -> int:
     return int(value)
 
 
+def boolean(name: str, value: object) -> bool:
+    """Return `value` as a bool, which it must be."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidNumber(f"`{name}` must be True or False, not {_kind(value)}.")
+    return bool(value)
+
+
 def _entries(value: Any, raw: NDArray[Any]) -> str:
     """What an array that is refused holds, in words."""
     if raw.ndim == 0:

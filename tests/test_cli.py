@@ -243,6 +243,44 @@ def test_an_interruption_while_commands_are_loaded_is_one_line(monkeypatch, caps
     assert capsys.readouterr().err == "gtcontrol: interrupted; nothing was written.\n"
 
 
+def test_an_interruption_within_exec_leaves_the_exit_code(tmp_path):
+    """Python 3.11 ends a module that is run by -m by the signal, although it was handled."""
+    (tmp_path / "interrupted.py").write_text(
+        "import runpy\n"
+        "import sys\n"
+        "from gtcontrol.cli import session\n"
+        "session.run_problem = lambda *_, **__: exec('raise KeyboardInterrupt')\n"
+        "sys.argv = ['gtcontrol', 'run', 'simulate-layers']\n"
+        "runpy.run_module('gtcontrol', run_name='__main__')\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "interrupted"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, "gtcontrol: interrupted; nothing was written.\n")
+
+
+def test_an_interrupted_feedback_says_that_there_is_none(monkeypatch):
+    monkeypatch.setattr("gtcontrol.comparison.feedback.tracking.track", stop)
+    Path("mine.toml").write_text(
+        'kind = "track"\n'
+        "[start]\nmean = [0.0]\ncovariance = [[1.0]]\n"
+        "[target]\nmean = [1.0]\ncovariance = [[2.0]]\n"
+        '[steer]\nhorizon = 1.0\ncontrols = "Ab"\nmethod = "transport-geodesic"\n',
+        encoding="utf-8",
+    )
+    done = gtcontrol("run", "mine.toml")
+    assert done.exit_code == 1
+    assert done.stderr == (
+        "gtcontrol: interrupted: no feedback was designed; the best plan so far is kept in "
+        "runs/mine.\n"
+    )
+
+
 # -- bad input ---------------------------------------------------------------------------
 
 
@@ -296,7 +334,12 @@ def test_bad_input_is_one_line_and_nothing_is_written(arguments, message):
 @pytest.mark.parametrize(
     ("kind", "extra", "message"),
     [
-        ("simulate", "[target]", "unknown key `target`, which belongs to the kind `steer` or `track`"),
+        ("simulate", "[target]", "unknown key `target`, which belongs to the kind `steer` or `t"),
+        (
+            "simulate",
+            "[target]",
+            "unknown key `target`, which belongs to the kind `steer` or `track`",
+        ),
         ("simulate", "[tokens]", "unknown key `tokens`, which belongs to the kind `steer`."),
         ("reach", "[simulate]", "unknown key `simulate`, which belongs to the kind `simulate`."),
         ("reach", "[stort]", "unknown key `stort`; did you mean `start`?"),

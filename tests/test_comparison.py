@@ -25,7 +25,8 @@ from gtcontrol.errors import (
     RankMismatch,
     ResultFileInvalid,
 )
-from gtcontrol.status import KalmanVerdict as Verdict
+from gtcontrol.riccati_equations.judgement import judge
+from gtcontrol.status import Definiteness, KalmanVerdict as Verdict
 from tests.test_storage import same
 
 I2, I3 = np.eye(2), np.eye(3)
@@ -586,6 +587,133 @@ def test_a_limit_that_the_flow_contradicts_is_not_claimed(monkeypatch):
     assert not seen.answered
     assert seen.row("gtcontrol (algebra)").finding == "contradicts"
     assert rows.OURS[0] == "gtcontrol (algebra)"
+
+
+# -- starts far from the limit, and flows that have not arrived ---------------------------------
+
+SPIRAL = np.array([[0.2, 1.0], [-1.0, 0.2]])
+SMALL = {
+    "spiral": (SPIRAL, [[1.0, 0.0]], of(1e-2 * I2), None),
+    "scalar": ([[1.0]], [[1.0]], of([[1e-7**0.5]]), None),
+    "two paces": (np.diag([1.0, 0.1]), I2, of(1e-4 * I2), None),
+    "small in the slow mode only": (np.diag([1.0, 0.1]), I2, of(np.diag([1.0, 1e-9])), None),
+    "fast": (1e8 * SPIRAL, [[1.0, 0.0]], of(I2), None),
+    "little noise": (SPIRAL, [[1.0, 0.0]], POINT2, 1e-10 * I2),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_horizon_waits_for_small_starts(name):
+    A, C, start, noise = SMALL[name]
+    seen = gt.compare(A, C, noise=noise, start=start)
+    assert seen.verdict is Verdict.CONVERGES
+    for row in seen.table[:2]:
+        assert row.finding == "right"
+    assert seen.row("gtcontrol (flow)").digits > 7
+
+
+def test_a_flow_on_its_way_is_no_contradiction():
+    """s' = 2s - s² from s₀ = 1e-14: at t = 5 it is still s₀ exp(10) in the main."""
+    seen = gt.compare([[1.0]], [[1.0]], start=of([[1e-7]]), horizon=5.0)
+    assert seen.verdict is Verdict.CONVERGES
+    grown = 1e-14 * math.exp(10.0)
+    assert seen.final[0, 0] == pytest.approx(grown / (1 + grown / 2), rel=1e-10)
+    assert seen.row("gtcontrol (flow)").finding == "on its way"
+    # At the saddle diag(2, 0) it changes hardly, but leaves it in the end.
+    held = gt.compare(np.diag([1.0, 0.1]), I2, start=of(np.diag([1.0, 1e-9])), horizon=100.0)
+    assert held.verdict is Verdict.CONVERGES
+    assert held.row("gtcontrol (flow)").finding == "on its way"
+
+
+def test_a_flow_that_disagrees_with_its_closed_form_is_a_contradiction(monkeypatch):
+    from dataclasses import replace
+
+    import gtcontrol.comparison.kalman.run as engine
+
+    def forged(*arguments):
+        course = follow(*arguments)
+        return replace(course, final=0.5 * course.final, agreement=0.3)
+
+    follow = engine.follow
+    monkeypatch.setattr(engine, "follow", forged)
+    assert gt.compare([[1.0]], [[1.0]], start=of([[1.0]])).verdict is Verdict.UNDECIDED
+
+
+def test_a_split_block_does_not_deny_the_stabilising_root():
+    A = np.array([[1.0, 1.0], [0.0, 1.0]])
+    seen = gt.compare(A, I2, start=of([[0.0], [1.0]]))
+    assert seen.verdict is Verdict.MARGINAL
+    assert "No root of the algebraic equation is stabilising" not in seen.reason
+    assert "Full-rank starts tend to the stabilising root" in seen.reason
+    root = seen.row("SciPy").X
+    assert np.linalg.eigvals(A - root).real.max() < 0
+    on_axis = gt.compare(np.diag([1.0, 0.0]), I2)
+    assert "No root of the algebraic equation is stabilising." in on_axis.reason
+
+
+def test_what_leaves_the_range_of_floats_is_said():
+    seen = gt.compare(np.diag([1.0, 2.0]), [[1.0, 0.0]], horizon=200.0)
+    assert seen.verdict is Verdict.UNBOUNDED
+    assert seen.horizon < 200
+    assert "only, as the covariance leaves the range of floats there." in seen.reason
+    assert f"followed to t = {seen.horizon:.4g}" in seen.reason
+
+
+def test_a_verdict_does_not_rest_on_a_flow_that_has_not_arrived():
+    rng = np.random.default_rng(3)
+    seen = gt.compare(rng.normal(size=(20, 20)), rng.normal(size=(3, 20)), horizon=0.2)
+    assert seen.verdict is Verdict.CONVERGES
+    ours = seen.row("gtcontrol (algebra)")
+    assert ours.finding == "right"
+    assert ours.why.startswith("rests on the residual")
+    assert "the flow is not there yet at t = 0.2" in ours.why
+    # Of a singular limit the eigenvalues that vanish are of rounding, and of any sign.
+    assert ours.rank < 20
+    for name in ("gtcontrol (algebra)", "SciPy", "control.care", "control.lqe"):
+        assert seen.row(name).definite == "POSITIVE_SEMIDEFINITE"
+    low = rows._signs
+    judged = judge(equation(-I3, I3).algebraic, np.diag([1.0, 0.0, -1e-3]))
+    assert low(judged, 1e-15) is Definiteness.INDEFINITE
+
+
+def test_a_flow_that_does_not_move_confirms_nothing():
+    free = gt.compare(I2, I2, horizon=1e-12)
+    assert free.row("gtcontrol (flow)").finding == "on its way"
+    assert "agrees" not in free.row("gtcontrol (algebra)").why
+    still = gt.compare(I2, I2, start=of(R2 * I2))
+    assert "did not move: the start is the limit" in still.row("gtcontrol (flow)").why
+    assert "confirms only that it stays" in still.row("gtcontrol (algebra)").why
+    assert gt.compare(I2, I2).row("gtcontrol (flow)").digits > 8
+
+
+def test_results_are_named_in_one_line():
+    seen = gt.compare(I2, I2)
+    assert repr(seen) == f"Comparison(CONVERGES, states=2, rank 2, error {seen.error_estimate:.1e})"
+    assert repr(gt.compare([[1.0]], [[0.0]])) == "Comparison(UNBOUNDED, states=1)"
+    layers = gt.compare_layers(gt.KalmanModel(I2, I2), law(I2), 0.1)
+    assert repr(layers).startswith("LayerComparison(states=2, step=0.1, difference ")
+    assert len(repr(layers)) < 120
+
+
+def test_what_is_right_for_full_rank_is_compared_with_that():
+    from gtcontrol.reporting.views import view
+
+    seen = gt.compare(np.diag([1.0, -2.0]), [[1.0, 1.0]], start=of([[0.0], [1.0]]))
+    row = seen.row("SciPy")
+    assert row.finding == "right for full rank"
+    assert row.digits > 14
+    facts = {fact.label: fact.value for fact in view(seen).facts}
+    assert "digits of the limit of full-rank starts" in facts["SciPy"]
+    assert facts["gtcontrol (algebra)"].startswith("right: 16.0 digits")
+
+
+def test_the_rank_of_a_start_is_told_beside_the_dimension():
+    """A variance of 1e-10 of the largest counts as none where the start is a covariance."""
+    A = np.diag([1.0, 2.0])
+    thin = gt.compare(A, I2, start=law(np.diag([1.0, 1e-10])))
+    assert "this start (rank 1 of 2)" in thin.reason
+    full = gt.compare(A, I2, start=of(np.diag([1.0, 1e-5])))
+    assert "this start (rank 2) converges to a covariance of rank 2" in full.reason
 
 
 # -- inputs ----------------------------------------------------------------------------------------

@@ -90,6 +90,8 @@ def test_npy_and_npz(tmp_path):
     ("name", "content", "horizon", "message"),
     [
         ("y.csv", "0,1\n0.5,x\n", 1.0, r'line 2, column 2: expected a number, came the string "x"'),
+        ("y.csv", "t;y\n0;1\n0,5;2\n", 1.0, "line 2 separates its numbers by semicolons"),
+        ("y.csv", "0 1\n0.5 2\n", 1.0, "line 1 separates its numbers by blanks"),
         ("y.csv", "0,1\n0.5,1,2\n", 1.0, "line 2 has 3 columns; the first has 2"),
         ("y.csv", "0,1\n0.5,nan\n", 1.0, "nan.* at index 1"),
         ("y.csv", "0,1\n0.5,2\n", 0.5, "begins at 0.5"),

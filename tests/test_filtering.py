@@ -965,3 +965,12 @@ def test_fields_of_a_result_cannot_be_changed():
     with pytest.raises(AttributeError):
         run.status = Status.OVERFLOW
     assert replace(run, status=Status.OVERFLOW).answered is False
+
+
+def test_gains_that_need_too_many_steps_are_refused():
+    y = gt.Measurements(np.linspace(0, 1, 11), np.ones((10, 1)))
+    start = gt.Gaussian([0.0], [[1.0]])
+    with pytest.raises(gt.errors.TooLarge, match=r"500000 of them in interval 0.*5e\+05"):
+        gt.filter_by_attention(
+            gt.KalmanModel([[0.0]], [[1.0]], 1e-6), start, y, tokens=[20], seeds=1
+        )

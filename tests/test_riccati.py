@@ -652,3 +652,52 @@ class TestResult:
         path.write_text(path.read_text().replace("POSITIVE_DEFINITE", "POSITIVE"))
         with pytest.raises(gt.GtcontrolError, match="`definite` is 'POSITIVE'"):
             gt.load(tmp_path)
+
+
+def test_weights_prove_stability_of_large_closed_loops() -> None:
+    """The gain is large, so that the norm of the closed loop alone proves nothing."""
+    rng = np.random.default_rng(100)
+    A, B = rng.normal(size=(60, 60)), rng.normal(size=(60, 3))
+    made = gt.riccati(A, B, np.eye(60))
+    assert made.status is SUCCESS
+    assert made.X is not None
+    scipy = sl.solve_continuous_are(A, B, np.eye(60), np.eye(3))
+    assert np.linalg.norm(scipy - made.X) <= 1e-4 * np.linalg.norm(made.X)
+    assert np.linalg.eigvals(A - B @ B.T @ made.X).real.max() < -0.5
+
+
+def test_a_singular_pencil_is_named() -> None:
+    made = gt.riccati([[0.0]], [[1.0]], [[1.0]], [[-1.0]], discrete=True)
+    assert made.status is NONE
+    assert "pencil is singular" in made.reason
+
+
+def test_eigenvalues_near_the_circle_are_told_from_it() -> None:
+    made = gt.riccati([[1.0]], [[1.0]], [[1e-16]], discrete=True)
+    assert made.status is SUCCESS
+    assert "within 1e-08 of it" in made.reason
+
+
+def test_indefinite_weights_of_inputs_may_leave_a_marginal_root() -> None:
+    made = gt.riccati([[-1.0]], [[1.0, 1.0]], [[1.0]], np.diag([1.0, -0.5]))
+    assert made.status is NONE
+    assert "may exist" in made.reason
+
+
+def test_directions_hold_no_rounding() -> None:
+    A = [[0.0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, -1, 0], [0, 0, 0, -2]]
+    made = gt.riccati(A, [[0.0], [0], [1], [1]], np.eye(4))
+    assert "e-17" not in made.reason
+    assert "±1i" in made.reason
+
+
+def test_discrete_is_a_truth_value() -> None:
+    with pytest.raises(InvalidNumber, match=r"discrete.*'yes'"):
+        gt.riccati([[1.0]], [1.0], discrete="yes")  # type: ignore[arg-type]
+    with pytest.raises(InvalidNumber, match="in discrete time as well"):
+        gt.riccati([[1.0]], [1.0], 1.0, 0.0, discrete=True)
+
+
+def test_layers_name_their_own_argument() -> None:
+    with pytest.raises(NotFinite, match="`F`"):
+        gt.kalman_layers([[np.nan]], [1.0], None, gt.Gaussian([0.0], [[1.0]]), 2)

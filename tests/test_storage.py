@@ -210,6 +210,11 @@ class TestRoundTrip:
         assert again.answered == result.answered
         assert to_json(again) == to_json(result)
 
+    def test_a_filter_run_is_named_in_one_line(self):
+        result = filtering()
+        words = f"measurements=5, tokens=20, 40, agreement {result.agreement:.1e}"
+        assert repr(result) == f"FilterRun(SUCCESS, states=2, {words})"
+
     @pytest.mark.parametrize("name", TRAJECTORIES)
     def test_dense_output_and_a_new_run_agree(self, name, tmp_path):
         path = TRAJECTORIES[name]()

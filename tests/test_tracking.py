@@ -373,6 +373,8 @@ def test_samples_are_displaced_by_what_was_asked_for():
     assert np.linalg.norm(path.alone_factors[0] - start.factor) == pytest.approx(0.2 * size)
     np.testing.assert_array_equal(path.alone_means[0], path.closed_means[0])
     again = gt.track(geodesic(), samples=3, perturbation=0.2)
+    assert repr(again).startswith(f"Tracking({again.status.name}, dim=2, samples=3, ")
+    assert len(repr(again)) < 100
     np.testing.assert_array_equal(kept.closed, again.closed)
     other = gt.track(geodesic(), samples=3, perturbation=0.2, seed=1)
     assert not np.array_equal(kept.closed, other.closed)

@@ -75,7 +75,7 @@ def run_problem(
             say(_conclusion(document.title, result, findings, folder))
     except Unprintable as error:
         raise Unprintable(f"{error} The results are in {folder}.") from None
-    return _exit_code(result, findings, folder)
+    return _exit_code(result, findings, folder, document.kind)
 
 
 def _keep_result(result: Result, folder: Path) -> int:
@@ -99,9 +99,11 @@ def _conclusion(title: str, result: Result, findings: Sequence[Finding], folder:
     return "\n".join(lines)
 
 
-def _exit_code(result: Result, findings: Sequence[Finding], folder: Path) -> int:
+def _exit_code(result: Result, findings: Sequence[Finding], folder: Path, kind: str) -> int:
     if getattr(result, "status", None) is Status.INTERRUPTED:
-        complain(f"interrupted; the best result so far is kept in {folder}.")
+        less = ": no feedback was designed" if kind == "track" and result.kind != kind else ""
+        what = "plan" if less else "result"
+        complain(f"interrupted{less}; the best {what} so far is kept in {folder}.")
         return UNANSWERED
     unmet = [f for f in findings if not f.met]
     for finding in unmet:

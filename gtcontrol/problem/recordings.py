@@ -94,6 +94,7 @@ def _table(where: str, path: Path) -> Array:
                 continue
             numbers = [_number(cell) for cell in cells]
             if None in numbers:
+                _require_commas(where, line, cells)
                 if line == 1:
                     continue
                 bad = numbers.index(None)
@@ -108,6 +109,14 @@ def _table(where: str, path: Path) -> Array:
     if not rows:
         fail(where, "holds no measurements.")
     return np.array(rows)
+
+
+def _require_commas(where: str, line: int, cells: list[str]) -> None:
+    """Refuse a line of numbers with another separator than the comma."""
+    for sign, name in ((";", "semicolons"), ("\t", "tabs"), (" ", "blanks")):
+        parts = ",".join(cells).split(None if sign == " " else sign)
+        if len(parts) > 1 and all(_number(part.replace(",", ".")) is not None for part in parts):
+            fail(where, f"line {line} separates its numbers by {name}; expected commas.")
 
 
 def _number(cell: str) -> float | None:

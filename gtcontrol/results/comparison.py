@@ -73,8 +73,8 @@ class Row:
     error : float
         Estimate of the relative forward error, from the conditioning of the equation at X.
     definite : str
-        Signs of the eigenvalues of X, a name of :class:`gtcontrol.status.Definiteness`, decided
-        exactly for the floats of X; empty without an answer.
+        Signs of the eigenvalues of X, a name of :class:`gtcontrol.status.Definiteness`; what
+        rounding explains does not make X indefinite.  Empty without an answer.
     lowest : float
         Smallest eigenvalue of X.
     rank : int
@@ -84,9 +84,10 @@ class Row:
     root : str
         Which root it is, in words.
     digits : float
-        Decimal digits to which it agrees with our answer; nan if there is none.
+        Decimal digits to which it agrees with our answer; nan if there is none.  Of what is right
+        for full rank: with the limit of full-rank starts.
     finding : str
-        One of :data:`FINDINGS`.
+        One of ``FINDINGS``.
     why : str
         Why, in one sentence.
     """
@@ -107,7 +108,7 @@ class Row:
     why: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Result):
     """What the covariance does in the long run, and what Riccati solvers say about it.
 
@@ -136,7 +137,7 @@ class Comparison(Result):
     table : tuple of Row
         Our algebraic answer, our flow, and the back ends.
     times : (n,) array
-        Times of the flow from the start (from the identity in natural units without one).
+        Times of the flow from the start (from half the identity in natural units without one).
     eigenvalues : (n, d) array
         Eigenvalues of the covariance at these times, largest first.
     final : (d, d) array
@@ -181,6 +182,12 @@ class Comparison(Result):
     def horizon(self) -> float:
         """Last time of the flow."""
         return float(self.times[-1])
+
+    def __repr__(self) -> str:
+        words = [self.verdict.name, f"states={self.problem.dim}"]
+        if self.limit is not None:
+            words += [f"rank {self.limit.rank}", f"error {self.error_estimate:.1e}"]
+        return f"Comparison({', '.join(words)})"
 
     def row(self, name: str) -> Row:
         """Return the row of the table whose name begins like this."""

@@ -63,7 +63,7 @@ class Consistency:
         return sized and abs(self.correlation) <= self.correlation_bound
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FilterRun(Result):
     """Measurements filtered three times: python-control, the flow of the law, actual tokens.
 
@@ -206,6 +206,16 @@ class FilterRun(Result):
     def covariance_slope(self) -> ErrorBand | None:
         """Slope of log error of the covariance against log N, over the realisations."""
         return slopes([(c.count, self._errors(c)[1]) for c in self.clouds])
+
+    def __repr__(self) -> str:
+        words = [
+            self.status.name,
+            f"states={self.problem.model.dim}",
+            f"measurements={len(self.problem.measurements)}",
+            f"tokens={', '.join(str(n) for n in self.problem.counts)}",
+            f"agreement {self.agreement:.1e}",
+        ]
+        return f"FilterRun({', '.join(words)})"
 
     def pack(self) -> tuple[dict[str, Any], Arrays]:
         """Plain values and arrays."""

@@ -84,7 +84,7 @@ class SamplePath:
     closed_factors: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tracking(Result):
     """Feedback around a plan: a time-varying linear-quadratic regulator, tried on samples.
 
@@ -189,6 +189,15 @@ class Tracking(Result):
                 break
             found = level.size
         return found
+
+    def __repr__(self) -> str:
+        words = [
+            self.status.name,
+            f"dim={self.nominal.final.dim}",
+            f"samples={len(self.closed)}",
+            f"{self.ratio:.3g} times closer",
+        ]
+        return f"Tracking({', '.join(words)})"
 
     def gain(self, t: float) -> dict[str, Array]:
         """Gains K at time t: each control changes by -K x.

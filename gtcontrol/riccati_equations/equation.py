@@ -95,7 +95,7 @@ class RiccatiEquation:
         for name, value in matrices.items():
             _refuse_extreme(name, value)
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "discrete", bool(discrete))
+        object.__setattr__(self, "discrete", _check.boolean("discrete", discrete))
 
     @classmethod
     def trusted(
@@ -230,5 +230,6 @@ def _refuse_singular(R: Array) -> None:
     if values[-1] <= SINGULAR * len(R) * values[0]:
         raise InvalidNumber(
             f"`R` must not be singular; its smallest singular value is {values[-1]:.3g} of the "
-            "largest, after scaling. Leave out inputs that cost nothing, or give them a weight."
+            "largest, after scaling. This solver needs its inverse, in discrete time as well: "
+            "leave out inputs that cost nothing, or give them a weight."
         )

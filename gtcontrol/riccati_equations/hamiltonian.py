@@ -16,12 +16,22 @@ from .modes import near_boundary
 
 __all__ = ["boundary_spectrum", "on_boundary"]
 
+#: Points at which a pencil is tried for singularity.
+PROBES = (0.37 + 0.21j, -0.58 + 1.13j, 1.71 - 0.66j)
+
+EPS = 2.220446049250313e-16
+
 #: Eigenvalues listed in words.
 MOST_LISTED = 8
 
 
 def on_boundary(equation: RiccatiEquation) -> str:
     """Name the eigenvalues on the boundary of stability; empty if there are none."""
+    if equation.discrete and _singular(equation):
+        return (
+            "The symplectic pencil is singular: its determinant vanishes for every λ, so that it "
+            "has no stable subspace to take."
+        )
     values = boundary_spectrum(equation)
     if not values.size:
         return ""
@@ -53,6 +63,20 @@ def boundary_spectrum(equation: RiccatiEquation) -> Complex:
             return np.array([-1.0 + 0j])
         values = near_boundary(turned, discrete=False)
         return np.asarray((1 + values) / (1 - values), dtype=np.complex128)
+
+
+def _singular(equation: RiccatiEquation) -> bool:
+    """Whether det(M - λ L) vanishes at points that are no likely eigenvalues."""
+    A, Q = equation.without_cross
+    n = equation.dim
+    eye, zero = np.eye(n), np.zeros((n, n))
+    M = np.block([[A, zero], [-Q, eye]])
+    L = np.block([[eye, equation.quadratic], [zero, A.T]])
+    for point in PROBES:
+        sigma = np.linalg.svd(M - point * L, compute_uv=False)
+        if sigma[-1] > 4 * n * EPS * sigma[0]:
+            return False
+    return True
 
 
 def _turned(A: Array, G: Array, Q: Array, n: int) -> Array | None:

@@ -161,6 +161,7 @@ def worded(mode: Mode, lift: Array) -> str:
     real = mode.value.real if abs(mode.value.real) > mode.rounding else 0.0
     value = complex(real, mode.value.imag)
     number = f"{value.real:.6g}" if value.imag == 0 else f"{value.real:.6g} ± {value.imag:.6g}i"
+    number = f"±{value.imag:.6g}i" if value.real == 0 != value.imag else number
     shown = ", ".join(_entry(x) for x in w[:8])
     near = (
         f", to within the rounding of the data (distance {mode.distance:.1g})"
@@ -189,6 +190,8 @@ def _entry(x: complex) -> str:
         return "0"
     if abs(x.imag) < 1e-12:
         return f"{x.real:.4g}"
+    if abs(x.real) < 1e-12:
+        return f"{x.imag:.4g}i"
     return f"{x.real:.4g}{x.imag:+.4g}i"
 
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from .._check import Array
 from ..arithmetic import balls
-from ..status import RiccatiStatus
+from ..arithmetic.dyadic import dyadic, positive_semidefinite
+from ..status import Definiteness, RiccatiStatus
 from . import extended, marginal, signs
 from .closed_loop import Complex, ordered
 from .equation import Balanced, RiccatiEquation, balanced
@@ -56,6 +57,8 @@ def solve(equation: RiccatiEquation, lift: Array | None = None) -> Outcome:
     start = first(scaled.equation)
     made = None if start is None else refined(scaled, start)
     clear = made is not None and _clearly_stable(made)
+    if made is not None and not clear and equation.dim > extended.LARGEST_ORDER:
+        clear = _stable_by_weights(scaled, made)
     if made is not None and clear and made.left <= ENOUGH:
         decided = _signs(scaled, made)
         if decided is not None:
@@ -80,6 +83,31 @@ def _clearly_stable(made: Refined) -> bool:
     lever = float(np.linalg.norm(loop.matrix))
     lever = 1.0 + lever**2 if loop.discrete else lever
     return loop.inverse_norm * 4 * EPS * lever <= CLEAR
+
+
+def _stable_by_weights(scaled: Balanced, made: Refined) -> bool:
+    """Whether X itself proves the closed loop F stable, however large F is.
+
+    With the cross term eliminated from A and Q, the equation reads F' X + X F = -(Q + G' R G), or
+    F' X F - X = -(Q + G' R G).  If X > 0, Q >= 0 and R > 0, an eigenvector v of F on the boundary
+    of stability or beyond has Q v = 0 and G v = 0, so that it is one of A, on the boundary, and
+    unseen by the weights.
+    """
+    equation = scaled.equation
+    A, Q = equation.without_cross
+    if not (np.isfinite(made.loop.inverse_norm) and np.linalg.eigvalsh(equation.R)[0] > 0):
+        return False
+    if signs.to_rounding(made.X.high).definite is not Definiteness.POSITIVE_DEFINITE:
+        return False
+    lowest, zero = float(np.linalg.eigvalsh(Q)[0]), equation.dim * EPS * float(np.linalg.norm(Q))
+    if equation.cross.any():
+        # Q with the cross term eliminated is rounded, and its sign has to be beyond that.
+        return lowest > 100 * zero
+    if lowest > zero:
+        return True
+    if not positive_semidefinite(dyadic(equation.Q)):
+        return False
+    return not peeled(A.T, Q, (0,), discrete=equation.discrete)[0].shape[1]
 
 
 def _signs(scaled: Balanced, made: Refined) -> Signs | None:
@@ -177,6 +205,11 @@ def _speed(spectrum: Complex, *, discrete: bool) -> str:
     """How fast the slowest mode of a stable closed loop decays, in words."""
     slowest = complex(spectrum[0])
     if discrete:
+        if abs(slowest) > 1.0 - 1e-5:
+            return (
+                "Every closed-loop eigenvalue is inside the unit circle, the largest within "
+                f"{1.0 - abs(slowest):.3g} of it."
+            )
         return (
             "Every closed-loop eigenvalue is inside the unit circle, the largest at "
             f"{abs(slowest):.6g}."
@@ -210,6 +243,11 @@ def _unconfirmed(scaled: Balanced, made: Refined | None, *, clear: bool) -> Outc
     if made is None or not clear:
         found = on_boundary(equation)
         if found:
+            if np.linalg.eigvalsh(equation.R)[0] <= 0:
+                found += (
+                    " A solution whose closed loop keeps eigenvalues there may exist; it is not "
+                    "looked for, as R is not positive definite."
+                )
             none = without_solution(RiccatiStatus.NO_STABILIZING_SOLUTION, found, values)
             return marginal.double(scaled, found) or none
         if extended.is_unbounded(scaled):

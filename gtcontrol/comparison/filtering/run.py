@@ -11,7 +11,7 @@ import numpy as np
 from ... import _check
 from ..._check import Array
 from ..._threads import single_threaded
-from ...errors import InvalidNumber, InvalidShape, RankDeficientFactor
+from ...errors import InvalidNumber, InvalidShape, RankDeficientFactor, TooLarge
 from ...gaussian import Gaussian
 from ...problem import memory
 from ...problem.definitions import FilterProblem
@@ -23,7 +23,7 @@ from ...status import Status
 from .cloud import steps_of
 from .consistency import consistency, normalised_innovations
 from .crowd import AFTER_FLOW, AFTER_PEER, Crowd
-from .flow import check_problem, checked_value, filter_flow, filter_schedule
+from .flow import CovariancePath, check_problem, checked_value, filter_flow, filter_schedule
 from .fluctuations import fluctuations, tilt
 from .parameters import Bridge
 from .peer import kalman_bucy
@@ -32,6 +32,9 @@ __all__ = ["filter_by_attention"]
 
 #: Arrays of the size of the cloud that the integrator holds at the same time.
 STAGES = 40
+
+#: Steps of each cloud of tokens, beyond which nothing is started.
+MOST_STEPS = 50_000
 
 Random = np.random.Generator | int | np.integer
 
@@ -95,7 +98,7 @@ def filter_by_attention(
     InvalidShape, InvalidNumber, InvalidMethod, RankDeficientFactor
         If an argument does not fit the others.
     TooLarge
-        If it would not fit into memory.
+        If it would not fit into memory, or the gain is so large that too many steps are needed.
     KeyboardInterrupt
         When interrupted before the first tokens.
 
@@ -129,6 +132,7 @@ def filter_by_attention(
         name,
     )
     _require_memory(problem)
+    _require_steps(problem)
     made = _answer(problem, _generator(rng), progress)
     return replace(made, seconds=time.perf_counter() - began)
 
@@ -241,3 +245,25 @@ def _require_memory(problem: FilterProblem) -> None:
         float(kept + cloud),
         "take fewer tokens, draws or times",
     )
+
+
+def _require_steps(problem: FilterProblem) -> None:
+    """Refuse gains so large that moving the tokens would not end.
+
+    Raises
+    ------
+    TooLarge
+        If a cloud needs more than :data:`MOST_STEPS` steps.
+    """
+    measurements = problem.measurements
+    covariances = CovariancePath(problem.model, problem.start, measurements.times).nodes
+    bridge = Bridge(problem.model, problem.value, centred=problem.centred)
+    steps = steps_of(bridge, covariances, measurements.steps)
+    if sum(steps) > MOST_STEPS:
+        k = int(np.argmax(steps))
+        raise TooLarge(
+            f"the tokens need {sum(steps)} steps, {steps[k]} of them in interval {k}; at most "
+            f"{MOST_STEPS} are allowed. The gain is large: λ_max(S CᵀR⁻¹C)/(2v) reaches "
+            f"{tilt(bridge, covariances):.3g}. Raise R, lower the covariance of the start, or "
+            "split that interval, with the same measurement: shortest where the gain is largest."
+        )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from ...results.trajectory import Trajectory, factor_of
 from ...riccati_flow.flow import transition
 from ...riccati_flow.solution import covariance_at, factor_at, transport
 from ...simulation.run import simulate
-from ...status import KalmanVerdict
+from ...status import KalmanVerdict, Status
 from .equation import Equation
 from .steady import Limit
 
@@ -35,19 +37,27 @@ LONG, MOST, SMALL = 400.0, 1e6, 8
 #: A step of the closed form, in units of the fastest growth, and their largest number.
 STEP, MOST_STEPS = 2.0, 2000
 
+#: Digits at which the closed form has arrived, times by which a horizon may be drawn out for
+#: that, and the parts of the horizon in which it is looked for.
+ARRIVED, LONGER, PARTS = 8.0, 40, 4
+
 
 @dataclass(frozen=True, eq=False)
 class Course:
     """The flow: times (n,), eigenvalues (n, d), the covariance (d, d) at the last time.
 
-    `agreement` is the number of decimal digits to which the closed form agrees there.
+    `first` is the covariance at the first time, `agreement` the number of decimal digits to which
+    the closed form agrees at the last.  By the closed form the limit is reached at the time
+    `arrival`: inf if it is not seen to be.  `ending` says why the flow stops before its horizon.
     """
 
     times: Array
     eigenvalues: Array
+    first: Array
     final: Array
     agreement: float
-    complete: bool
+    arrival: float = math.inf
+    ending: Status = Status.SUCCESS
 
 
 def follow(
@@ -56,12 +66,12 @@ def follow(
     """Integrate the flow for long enough to see what it does, or up to the horizon asked for."""
     start = problem.start
     if start is None:
-        start = Gaussian(
-            np.zeros(problem.dim), math.sqrt(_unit(equation, limit)) * np.eye(problem.dim)
-        )
-    end = problem.horizon
+        # Half of the natural size: at the limit itself there would be nothing to see.
+        size = math.sqrt(0.5 * _unit(equation, limit))
+        start = Gaussian(np.zeros(problem.dim), size * np.eye(problem.dim))
+    end, arrival = problem.horizon, _arrival(equation, limit, start.factor)
     if end is None:
-        end = _horizon(equation, limit) if math.isinf(blow_up) else blow_up
+        end = _horizon(equation, limit, arrival) if math.isinf(blow_up) else blow_up
     loses = limit.covariance is not None and _rank(limit) < start.rank
     noise = problem.noise
     if noise is None and loses:  # the factor of what is lost leaves the range of floats
@@ -74,7 +84,8 @@ def follow(
     values = np.array([_eigenvalues(path, t, problem.dim) for t in times])
     final = path.at(last).covariance
     agreement = _agreement(problem, equation, start, final, last)
-    return Course(times, values, final, agreement, last >= end * (1 - 1e-12))
+    ending = Status.SUCCESS if last >= end * (1 - 1e-12) else path.status
+    return Course(times, values, start.covariance, final, agreement, arrival, ending)
 
 
 def _unit(equation: Equation, limit: Limit) -> float:
@@ -92,20 +103,56 @@ def _rank(limit: Limit) -> int:
     return int(np.sum(values > 1e-13 * max(float(values[-1]), 0.0)))
 
 
-def _horizon(equation: Equation, limit: Limit) -> float:
-    """A time after which the long run is seen."""
+def _fastest(equation: Equation, limit: Limit) -> float:
+    """Size of the fastest mode, with and without measurements."""
     closed = equation.A if limit.base is None else equation.closed_loop(limit.base)
     size = max(float(np.max(np.abs(np.linalg.eigvals(x)))) for x in (equation.A, closed))
-    if size == 0:
-        size = float(np.linalg.norm(equation.K, 2)) or 1.0
+    return size or float(np.linalg.norm(equation.K, 2)) or 1.0
+
+
+def _horizon(equation: Equation, limit: Limit, arrival: float) -> float:
+    """A time after which the long run is seen."""
+    size = _fastest(equation, limit)
     if math.isfinite(limit.period):
         return TURNS * limit.period
     if limit.verdict is KalmanVerdict.UNBOUNDED and limit.rate > 0:
         return GROWTHS / limit.rate
     if limit.verdict is KalmanVerdict.CONVERGES and 0 < limit.rate < math.inf:
-        most = MOST if equation.dim <= SMALL else LONG
-        return min(RATES / limit.rate + limit.delay, most / size)
+        settled = RATES / limit.rate + limit.delay
+        if math.isfinite(arrival):
+            settled = max(settled, arrival)
+        return min(settled, _most(equation) / size)
     return (LONG if limit.verdict is KalmanVerdict.MARGINAL else 20.0) / size
+
+
+def _most(equation: Equation) -> float:
+    return MOST if equation.dim <= SMALL else LONG
+
+
+def _arrival(equation: Equation, limit: Limit, factor: Array) -> float:
+    """Time at which the closed form has reached the limit; inf if it is not seen to.
+
+    The rate tells how the limit is approached; before that, a start (or noise) much smaller than
+    the limit takes the time log(limit / start) / (2 Re λ) to grow, and less if it is not small in
+    the modes that matter.
+    """
+    target = limit.covariance
+    if target is None or limit.partial or limit.verdict is not KalmanVerdict.CONVERGES:
+        return math.inf
+    if not target.any() or not 0 < limit.rate < math.inf:
+        return math.inf
+    part = (RATES / limit.rate + limit.delay) / PARTS
+    if part > _most(equation) / _fastest(equation, limit):
+        return math.inf
+    wanted = min(ARRIVED, -math.log10(max(limit.error, 1e-16)) - 1)
+    try:
+        path = _stepped(equation.A, equation.K, factor, equation.Q, part)
+        for k, S in enumerate(islice(path, LONGER * PARTS), start=1):
+            if distance(S, target) >= wanted:
+                return k * part
+    except (OutOfScale, InvalidNumber, np.linalg.LinAlgError):
+        return math.inf  # beyond the range of the closed form
+    return math.inf
 
 
 def _times(last: float, verdict: KalmanVerdict) -> Array:
@@ -126,7 +173,7 @@ def _agreement(
     A, K, Q, L = equation.A, equation.K, equation.Q, start.factor
     try:
         if problem.filters:
-            closed = _stepped(A, K, L, Q, time)
+            closed = next(_stepped(A, K, L, Q, time))
         elif problem.noise is None:
             factor = factor_at(A, K, L, time)
             closed = factor @ factor.T
@@ -137,8 +184,10 @@ def _agreement(
     return distance(final, closed)
 
 
-def _stepped(A: Array, K: Array, factor: Array, noise: Array, time: float) -> Array:
-    """S(t) by the closed form, in steps in which no mode grows much: in one, digits are lost.
+def _stepped(A: Array, K: Array, factor: Array, noise: Array, time: float) -> Iterator[Array]:
+    """S(t), S(2t), ... by the closed form, in steps in which no mode grows much.
+
+    In one step digits are lost.
 
     Raises
     ------
@@ -147,25 +196,30 @@ def _stepped(A: Array, K: Array, factor: Array, noise: Array, time: float) -> Ar
     """
     growth = float(np.max(np.linalg.eigvals(A).real))
     steps = max(1, math.ceil(growth * time / STEP))
-    if steps > MOST_STEPS:
-        raise OutOfScale(f"{steps} steps are too many; shorten the time.")
-    L, h = factor, time / steps
-    if noise.any():
+    L, h, made = factor, time / steps, 0
+    quiet = not noise.any()
+    Phi, G = transition(A, K, h) if quiet else (A, K)
+    while True:
+        made += steps
+        if made > MOST_STEPS:
+            raise OutOfScale(f"{made} steps are too many; shorten the time.")
         for _ in range(steps):
-            L = factor_of(transport(A, K, L, noise, h))
-        return np.asarray(L @ L.T)
-    Phi, G = transition(A, K, h)
-    for _ in range(steps):
-        root = np.linalg.cholesky(np.eye(L.shape[1]) - L.T @ G @ L)
-        L = np.linalg.solve(root, (Phi @ L).T).T
-    return np.asarray(L @ L.T)
+            if quiet:
+                root = np.linalg.cholesky(np.eye(L.shape[1]) - L.T @ G @ L)
+                L = np.linalg.solve(root, (Phi @ L).T).T
+            else:
+                L = factor_of(transport(A, K, L, noise, h))
+        yield np.asarray(L @ L.T)
 
 
 def distance(X: Array, Y: Array, unit: float = 0.0) -> float:
     """Decimal digits to which X agrees with Y: -log₁₀ of the relative difference, at most 16."""
-    size = max(float(np.linalg.norm(Y)), unit)
     if not np.all(np.isfinite(X)) or not np.all(np.isfinite(Y)):
         return math.nan
+    # Squares of what is compared may leave the range of floats.
+    largest = max(float(np.max(np.abs(X))), float(np.max(np.abs(Y))), unit, 1e-300)
+    X, Y, unit = X / largest, Y / largest, unit / largest
+    size = max(float(np.linalg.norm(Y)), unit)
     off = float(np.linalg.norm(X - Y))
     if off == 0:
         return 16.0

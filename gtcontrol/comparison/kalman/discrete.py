@@ -100,11 +100,11 @@ def kalman_layers(
     start : Gaussian
         Law before the first measurement.
     steps : int
-        Number of layers.
+        Number n of layers.
     noise : (d, d) array, optional
         Covariance Q of the process noise w.  Layers push tokens at random then; the covariance is
         exactly that of the filter.
-    measurements : (steps, p) array, optional
+    measurements : (n, p) array, optional
         What was measured; the mean is then that of the filter.  Otherwise every measurement comes
         as predicted, which moves the mean by F alone.
     deterministic : bool
@@ -124,7 +124,7 @@ def kalman_layers(
     RankMismatch
         If noise would raise the rank, and is to be spread deterministically.
     """
-    model = KalmanModel(F, C, R, noise)
+    model = KalmanModel(_check.square("F", F), C, R, noise)
     if not isinstance(start, Gaussian):
         raise InvalidShape(f"`start` must be a Gaussian, not {type(start).__name__}.")
     if start.dim != model.dim:
@@ -207,7 +207,7 @@ def _root(S: Array) -> Array:
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LayerComparison:
     """Residual layers with constant parameters beside the discrete Kalman filter.
 
@@ -242,6 +242,16 @@ class LayerComparison:
     kalman_limit: Array | None
     multiplier: float
     reason: str
+
+    def __repr__(self) -> str:
+        settled = "no limit" if self.layer_limit is None else f"multiplier {self.multiplier:.4g}"
+        words = [
+            f"states={len(self.layer)}",
+            f"step={self.step:g}",
+            f"difference {self.difference:.1e}",
+            f"{settled} after {self.layers} layers",
+        ]
+        return f"LayerComparison({', '.join(words)})"
 
 
 def compare_layers(model: KalmanModel, start: Gaussian, step: float) -> LayerComparison:

@@ -9,12 +9,25 @@ import numpy as np
 from ..._check import Array
 from ...problem.definitions import ComparisonProblem
 from ...riccati_flow.status import Crossing, CrossingStatus
-from ...status import KalmanVerdict
+from ...status import KalmanVerdict, Status
+from .course import Course
 from .equation import Equation
 from .modes import Hidden, groups
 from .steady import Limit
 
-__all__ = ["of_crossing", "of_limit", "written"]
+__all__ = ["of_crossing", "of_ending", "of_limit", "written"]
+
+
+_NO_ROOT = " No root of the algebraic equation is stabilising."
+
+
+#: Why a flow is not followed to its horizon.
+_ENDINGS = {
+    Status.OVERFLOW: "the covariance leaves the range of floats there",
+    Status.UNDERFLOW: "an eigenvalue of the covariance falls below the range of floats there",
+    Status.STEP_LIMIT: "its fast modes need more steps than are spent on it",
+    Status.INTERRUPTED: "it was interrupted",
+}
 
 
 def written(value: complex) -> str:
@@ -56,7 +69,8 @@ def of_limit(problem: ComparisonProblem, equation: Equation, limit: Limit, full:
     towards = "to 0" if not rank else f"to a covariance of rank {rank}"
     if limit.verdict is KalmanVerdict.MARGINAL:
         how = f"{who} converges {towards}, like a power of t: {_margin(equation, limit)}"
-        return f"{how} No root of the algebraic equation is stabilising.{_besides(limit, full)}"
+        none = "" if full.verdict is KalmanVerdict.CONVERGES else _NO_ROOT
+        return f"{how}{none}{_besides(limit, full)}"
     pace = f"at the rate {limit.rate:.6g}" if math.isfinite(limit.rate) else "at once"
     lost = ""
     if problem.start is not None and problem.noise is None and rank < problem.start.rank:
@@ -77,7 +91,21 @@ def _tiny(S: Array) -> float:
 def _who(problem: ComparisonProblem) -> str:
     if problem.start is None:
         return "The covariance of full-rank starts"
-    return f"The covariance of this start (rank {problem.start.rank})"
+    return f"The covariance of this start (rank {_rank(problem)})"
+
+
+def _rank(problem: ComparisonProblem) -> str:
+    """Rank of the start, and that it is not full."""
+    rank = problem.dim if problem.start is None else problem.start.rank
+    return f"{rank}" if rank == problem.dim else f"{rank} of {problem.dim}"
+
+
+def of_ending(course: Course) -> str:
+    """Say why the flow was not followed to its horizon, if so."""
+    if course.ending is Status.SUCCESS:
+        return ""
+    why = _ENDINGS.get(course.ending, f"its integration ended with {course.ending.name}")
+    return f" The flow is followed to t = {float(course.times[-1]):.4g} only, as {why}."
 
 
 def _growth(limit: Limit, mode: Hidden) -> str:
@@ -150,10 +178,17 @@ def _continuum(problem: ComparisonProblem, limit: Limit, mode: Hidden, who: str)
     if limit.cause == "turning":
         return (
             f"{first} and of motions: {decides}, and it turns with the period {limit.period:.6g}."
+            f"{_low_rank(problem)}"
         )
     if problem.start is None:
         return f"{first}: {decides}. Give a start to see to which one."
-    return f"{first}: {decides}."
+    return f"{first}: {decides}.{_low_rank(problem)}"
+
+
+def _low_rank(problem: ComparisonProblem) -> str:
+    """The rank of a start that is not of full rank."""
+    low = problem.start is not None and problem.start.rank < problem.dim
+    return f" The start has rank {_rank(problem)}." if low else ""
 
 
 def of_crossing(problem: ComparisonProblem, crossing: Crossing, limit: Limit) -> str:
@@ -180,5 +215,5 @@ def of_crossing(problem: ComparisonProblem, crossing: Crossing, limit: Limit) ->
         return f"{first}. {never}; ask `certify` for more."
     return (
         f"{first}. There is no conjugate point before t = {crossing.lower:.6g} (proved); what "
-        "comes after is not decided."
+        f"comes after is not decided.{_low_rank(problem)}"
     )

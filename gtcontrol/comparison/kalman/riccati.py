@@ -34,7 +34,9 @@ def riccati(
     Double precision with residuals of twice the precision comes first; where its own error
     estimate is not good enough, the work is repeated in extended precision.  So X is the solution
     for the floats that were given, correctly rounded in nearly all cases; how far the *data* are
-    known is another matter, which `condition` of the result measures.
+    known is another matter, which `condition` of the result measures.  The exception are modes
+    that a perturbation of the size of the rounding of A, B or Q puts on the boundary of stability,
+    out of reach or out of sight: they count as such, and the status is not SUCCESS.
 
     Parameters
     ----------

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..._check import Array
 from ...results.comparison import Row
-from ...riccati_equations.judgement import judge
-from ...status import KalmanVerdict
+from ...riccati_equations.judgement import Judgement, judge
+from ...status import Definiteness, KalmanVerdict
 from .backends import Answer
 from .course import Course, distance
 from .equation import Equation
@@ -26,6 +26,15 @@ SAME = 3.0
 
 #: Digits to which the flow must agree with the limit where it has had time to.
 CONFIRMED = 5.0
+
+#: Digits below which the flow contradicts the closed form of it at the same time.
+CONTRADICTS = 3.0
+
+#: The flow has settled if it changes by less than this part of what its rate lets expect.
+SETTLED = 1e-3
+
+#: Relative size of eigenvalues that are of rounding, per dimension, and that the integrator makes.
+ROUNDING, INTEGRATED = 2.220446049250313e-16, 1e-10
 
 #: What a filter can be asked for where there is no limit.
 _NOWHERE = {
@@ -48,15 +57,34 @@ def table(
     return tuple(rows)
 
 
-def contradicted(limit: Limit, course: Course) -> bool:
-    """Whether the flow had time to reach the limit, and did not."""
+def contradicted(equation: Equation, limit: Limit, course: Course) -> bool:
+    """Whether the flow had time to reach the limit, and goes elsewhere.
+
+    That is so if it disagrees with its closed form at the same time, or has settled where the
+    closed form does not leave again.  A flow that is still on its way is no contradiction.
+    """
     if limit.verdict is not KalmanVerdict.CONVERGES or limit.covariance is None or limit.partial:
         return False
     settled = limit.rate * (float(course.times[-1]) - limit.delay)
     first = float(np.max(course.eigenvalues[0]))
     size = max(float(np.linalg.norm(limit.covariance)), 1e-300)
     expected = min(CONFIRMED, 0.4 * settled / math.log(10) - math.log10(max(first / size, 1.0)) - 1)
-    return expected > 0 and distance(course.final, limit.covariance, 1e-3 * first) < expected
+    if expected <= 0 or distance(course.final, limit.covariance, 1e-3 * first) >= expected:
+        return False
+    if course.agreement < CONTRADICTS:
+        return True
+    return math.isinf(course.arrival) and _settled(equation, limit, course.final)
+
+
+def _settled(equation: Equation, limit: Limit, S: Array) -> bool:
+    """Whether S changes more slowly than what is still on its way does."""
+    size = float(np.max(np.abs(S), initial=0.0))
+    X = S / size if size > 0 else S
+    half = equation.A @ X
+    change = half + half.T + size * X @ equation.K @ X
+    if equation.Q.any():
+        change = change + equation.Q / max(size, 1e-300)
+    return float(np.linalg.norm(change)) <= SETTLED * limit.rate * float(np.linalg.norm(X))
 
 
 def _blank(answer: Answer) -> Row:
@@ -78,8 +106,8 @@ def _blank(answer: Answer) -> Row:
     )
 
 
-def _judged(equation: Equation, answer: Answer, limit: Limit) -> Row:
-    """A row with all that can be said of X by itself."""
+def _judged(equation: Equation, answer: Answer, limit: Limit, rounding: float = 0.0) -> Row:
+    """A row with all that can be said of X by itself; `rounding` is what made X is worth."""
     row = _blank(answer)
     if answer.X is None:
         return row
@@ -93,13 +121,24 @@ def _judged(equation: Equation, answer: Answer, limit: Limit) -> Row:
         X=X,
         residual=seen.residual,
         error=seen.error_estimate,
-        definite=seen.definite.name,
+        definite=_signs(seen, max(rounding, ROUNDING * equation.dim)).name,
         lowest=seen.lowest,
         rank=seen.rank,
         abscissa=float(finite.max()) if finite.size else math.nan,
         root=seen.root,
         digits=math.nan if target is None else distance(X, target, _unit(equation, target)),
     )
+
+
+def _signs(seen: Judgement, rounding: float) -> Definiteness:
+    """Signs of the eigenvalues; those of rounding, which can have any, count as 0."""
+    least = rounding * max(abs(seen.lowest), abs(seen.highest))
+    if seen.definite is Definiteness.INDEFINITE:
+        if seen.lowest >= -least:
+            return Definiteness.POSITIVE_SEMIDEFINITE
+        if seen.highest <= least:
+            return Definiteness.NEGATIVE_SEMIDEFINITE
+    return seen.definite
 
 
 def _unit(equation: Equation, target: Array) -> float:
@@ -117,16 +156,26 @@ def _own(equation: Equation, answer: Answer, limit: Limit, course: Course) -> Ro
         return replace(
             row, finding="rightly refused" if right else "no answer", why=_NOWHERE[limit.verdict]
         )
-    if contradicted(limit, course):
+    if contradicted(equation, limit, course):
         return replace(row, finding="contradicts", why="the integrated flow does not go there")
-    came = distance(course.final, limit.covariance, _unit(equation, limit.covariance))
-    return replace(row, finding="right", why=_confirmation(limit, course, came))
+    unit = _unit(equation, limit.covariance)
+    came = distance(course.final, limit.covariance, unit)
+    moved = distance(course.first, limit.covariance, unit) < CONFIRMED
+    return replace(row, finding="right", why=_confirmation(row, limit, course, came, moved=moved))
 
 
-def _confirmation(limit: Limit, course: Course, came: float) -> str:
+def _confirmation(row: Row, limit: Limit, course: Course, came: float, *, moved: bool) -> str:
     time = f"t = {float(course.times[-1]):.3g}"
     if limit.verdict is KalmanVerdict.CONVERGES:
-        return f"the integrated flow agrees to {came:.1f} digits at {time}"
+        if moved and came >= CONFIRMED:
+            return f"the integrated flow agrees to {came:.1f} digits at {time}"
+        rests = (
+            f"rests on the residual {row.residual:.2g}, the error estimate {limit.error:.2g} and "
+            "the spectrum"
+        )
+        if came >= CONFIRMED:
+            return f"{rests}; the flow starts there, and confirms only that it stays"
+        return f"{rests}; the flow is not there yet at {time}"
     if limit.verdict is KalmanVerdict.MARGINAL:
         return f"approached like a power of t: the flow agrees to {came:.1f} digits at {time}"
     return f"for this start: the integrated flow agrees to {came:.1f} digits at {time}"
@@ -134,16 +183,20 @@ def _confirmation(limit: Limit, course: Course, came: float) -> str:
 
 def _flow(equation: Equation, limit: Limit, course: Course) -> Row:
     time = float(course.times[-1])
-    row = _judged(equation, Answer(OURS[1], course.final), limit)
+    row = _judged(equation, Answer(OURS[1], course.final), limit, INTEGRATED)
     if limit.covariance is None:
         word = _NOWHERE[limit.verdict]
         row = replace(row, root="", residual=math.nan, error=math.nan)
         return replace(row, finding="right", why=f"integrated to t = {time:.3g}: {word}")
-    if contradicted(limit, course):
+    if contradicted(equation, limit, course):
         return replace(
             row, finding="contradicts", why=f"far from the algebraic limit at {time:.3g}"
         )
     if row.digits >= CONFIRMED:
+        begun = distance(course.first, limit.covariance, _unit(equation, limit.covariance))
+        if begun >= CONFIRMED:
+            stays = f"did not move: the start is the limit, to {begun:.1f} digits; t = {time:.3g}"
+            return replace(row, finding="right", why=stays)
         return replace(row, finding="right", why=f"integrated to t = {time:.3g}")
     row = replace(row, root="")
     if limit.partial:
@@ -161,6 +214,7 @@ def _other(equation: Equation, answer: Answer, limit: Limit, full: Limit) -> Row
         finding, why = "right", _praise(row, limit)
     elif _is_full(equation, row, full):
         finding, why = "right for full rank", _elsewhere(limit)
+        row = replace(row, digits=_full_digits(equation, row, full))
     else:
         finding, why = "wrong", _misled(row, limit)
     return replace(row, finding=finding, why=why)
@@ -168,9 +222,14 @@ def _other(equation: Equation, answer: Answer, limit: Limit, full: Limit) -> Row
 
 def _is_full(equation: Equation, row: Row, full: Limit) -> bool:
     """Whether an answer is the limit of full-rank starts."""
+    return _full_digits(equation, row, full) >= SAME
+
+
+def _full_digits(equation: Equation, row: Row, full: Limit) -> float:
+    """Digits to which an answer agrees with the limit of full-rank starts; nan if there is none."""
     if full.covariance is None or row.X is None:
-        return False
-    return distance(row.X, full.covariance, _unit(equation, full.covariance)) >= SAME
+        return math.nan
+    return distance(row.X, full.covariance, _unit(equation, full.covariance))
 
 
 def _silence(answer: Answer, limit: Limit) -> tuple[str, str]:

@@ -26,7 +26,7 @@ from .conjugate import crossing_of, settle
 from .course import Course, follow
 from .equation import Equation
 from .modes import groups, hidden
-from .reasons import of_crossing, of_limit
+from .reasons import of_crossing, of_ending, of_limit
 from .rows import contradicted, table
 from .steady import Limit, long_run
 
@@ -66,7 +66,9 @@ def compare(
     noise : (d, d) array, optional
         Intensity Q of the process noise; by default none.
     start : Gaussian, optional
-        Law at time 0, of any rank.  By default the question is about all full-rank covariances.
+        Law at time 0, of any rank, which matters: `Gaussian.from_covariance` counts variances
+        below 1e-10 of the largest as none, so give small ones by a factor.  By default the
+        question is about all full-rank covariances.
     horizon : float, optional
         Time to which the flow is followed; by default long enough to see what it does.
     progress : callable, optional
@@ -101,7 +103,7 @@ def compare(
         full = limit if start is None else long_run(equation, None)
         progress(0.3, "the flow")
         course = follow(problem, equation, limit)
-        reason = of_limit(problem, equation, limit, full)
+        reason = of_limit(problem, equation, limit, full) + of_ending(course)
     else:
         crossing = crossing_of(problem)
         limit, course = settle(problem, equation, crossing)
@@ -110,7 +112,7 @@ def compare(
             lower, upper = crossing.lower, crossing.upper
         reason = of_crossing(problem, crossing, limit)
     verdict = limit.verdict
-    if contradicted(limit, course):
+    if contradicted(equation, limit, course):
         verdict = KalmanVerdict.UNDECIDED
         reason = "The integrated flow does not go where the algebra says: nothing is claimed."
     progress(0.7, "other solvers")

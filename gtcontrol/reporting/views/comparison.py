@@ -54,7 +54,12 @@ def _facts(result: Comparison) -> list[Fact]:
     if math.isfinite(result.upper):
         facts.append(Fact("blow-up time", _enclosure(result)))
     facts += [Fact("hidden mode", _hidden(mode)) for mode in result.hidden[:3]]
-    facts += [Fact(r.name, _short_row(r)) for r in result.table if r.name not in OURS]
+    # Our flow has a line of its own; our algebra has one where it found a limit.
+    facts += [
+        Fact(r.name, _short_row(r))
+        for r in result.table
+        if r.name not in OURS or (r.name == OURS[0] and r.answered)
+    ]
     facts.append(Fact("flow", _flow(result)))
     facts.append(Fact("work", f"{duration(result.seconds)}; {result.versions}"))
     return facts
@@ -97,7 +102,8 @@ def _hidden(mode: HiddenMode) -> str:
 def _short_row(row: Row) -> str:
     if not row.answered:
         return f"{row.finding} ({_short(row.message)})" if row.message != row.why else row.why
-    digits = "" if math.isnan(row.digits) else f" {row.digits:.1f} digits,"
+    of = " of the limit of full-rank starts" if row.finding == "right for full rank" else ""
+    digits = "" if math.isnan(row.digits) else f" {row.digits:.1f} digits{of},"
     return (
         f"{row.finding}:{digits} residual {error(row.residual)}, largest real part of the closed "
         f"loop {number(row.abscissa, 3)}; {row.root}"
@@ -163,7 +169,8 @@ def _tables(result: Comparison) -> list[Table]:
                 "which root, and why",
             ),
             rows,
-            "Digits: agreement with our limit. Residual: relative to the terms of the equation; "
+            "Digits: agreement with our limit (of what is right for full rank: with the limit of "
+            "full-rank starts). Residual: relative to the terms of the equation; "
             "it is small at every root, so it proves nothing alone. Error: distance to the nearest "
             "root, by one step of Newton's method. Closed loop: largest real part.",
         )
@@ -198,7 +205,6 @@ def _signs(result: Comparison, row: Row) -> str:
     if row.definite == Definiteness.ZERO.name:
         return "zero"
     if row.rank < d and row.definite in (
-        Definiteness.INDEFINITE.name,
         Definiteness.POSITIVE_DEFINITE.name,
         Definiteness.POSITIVE_SEMIDEFINITE.name,
     ):
