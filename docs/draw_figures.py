@@ -28,7 +28,7 @@ WANTED = {
         "tokens": "steer-planar-tokens.png",
     },
     "simulate-same-signs": {"covariance": "simulate-same-signs-covariance.png"},
-    "simulate-self-key": {"tokens": "simulate-self-key-tokens.png"},
+    "tokens-self-key": {"variance": "tokens-self-key-variance.png"},
     "steer-attention-only": {"controls": "steer-attention-only-controls.png"},
     "steer-minimum-time": {"controls": "steer-minimum-time-controls.png"},
     "certify-limit-cycle": {"cone": "certify-limit-cycle-cone.png"},

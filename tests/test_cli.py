@@ -340,7 +340,11 @@ def test_bad_input_is_one_line_and_nothing_is_written(arguments, message):
             "[target]",
             "unknown key `target`, which belongs to the kind `steer` or `track`",
         ),
-        ("simulate", "[tokens]", "unknown key `tokens`, which belongs to the kind `steer`."),
+        (
+            "simulate",
+            "[tokens]",
+            "unknown key `tokens`, which belongs to the kind `steer` or `tokens`",
+        ),
         ("reach", "[simulate]", "unknown key `simulate`, which belongs to the kind `simulate`."),
         ("reach", "[stort]", "unknown key `stort`; did you mean `start`?"),
     ],

@@ -22,7 +22,6 @@ from gtcontrol.problem import zoo
 ROOT = Path(__file__).resolve().parents[1]
 
 #: Problems that take more than a few seconds.
-SLOW = {"filter-by-attention", "steer-embedding-768", "steer-planar", "track-planar"}
 SLOW = {
     "filter-by-attention",
     "steer-embedding-768",
@@ -31,6 +30,7 @@ SLOW = {
     "tokens-convergence",
     "tokens-opposite-signs",
     "tokens-same-signs",
+    "track-planar",
 }
 
 ISSUED = {
@@ -41,7 +41,7 @@ ISSUED = {
     "simulate-layers",
     "simulate-opposite-signs",
     "simulate-same-signs",
-    "simulate-self-key",
+    "tokens-self-key",
     "steer-attention-only",
     "steer-bounded",
     "steer-embedding-768",

@@ -217,8 +217,8 @@ def attention_slope(
     >>> import gtcontrol as gt
     >>> law = gt.Gaussian(np.zeros(32), np.eye(32))
     >>> seen = gt.attention_slope(gt.Parameters(V=np.eye(32), B=0.25 * np.eye(32)), law, 200)
-    >>> round(float(seen.matrix[0, 0]), 2), round(float(seen.self_weight[0]), 2)
-    (0.85, 0.76)
+    >>> round(float(seen.matrix[0, 0]), 2), round(float(seen.self_weight[0]), 1)
+    (0.85, 0.8)
     """
     if not isinstance(parameters, Parameters):
         raise InvalidShape(f"`parameters` must be Parameters, not {type(parameters).__name__}.")

@@ -284,6 +284,8 @@ class ValidationProblem:
     antithetic: bool = False
     moment_matched: bool = False
     mask_self: bool = False
+    feedforward: FeedForward | None = None
+    closure: bool = False
     rtol: float = 1e-4
     max_steps: int = 10_000
     name: str = ""

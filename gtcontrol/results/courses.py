@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,10 @@ import numpy as np
 from .._check import Array
 from ..errors import ResultFileInvalid
 from ..status import Status
+from .gaussianity import Gaussianity
 from .plain import Arrays, pack_plain, plain, read_array, read_status
 
-__all__ = ["CloudCourse", "LawCourse"]
+__all__ = ["CloudCourse", "LawCourse", "Shape", "pack_courses"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +112,12 @@ class CloudCourse:
     def pack(self, name: str) -> tuple[dict[str, Any], Arrays]:
         """Plain values, and arrays under the prefix `name`."""
         matched, arrays = self.matched.pack(f"{name}.matched")
-        values = {**pack_plain(self), "status": self.status.name, "matched": matched}
+        values = {
+            **pack_plain(self),
+            "status": self.status.name,
+            "matched": matched,
+            "bounded": self.bound is not None,
+        }
         arrays |= {f"{name}.{key}": getattr(self, key) for key in ("means", "covariances", *_ROWS)}
         if self.bound is not None:
             arrays[f"{name}.bound"] = self.bound
@@ -123,6 +130,9 @@ class CloudCourse:
         k = len(means)
         _at_most(name, k, most)
         status = read_status(values)
+        bounded = values["bounded"]
+        if not isinstance(bounded, bool):
+            raise ResultFileInvalid(f"`{name}.bounded` is {bounded!r:.40}; expected a truth value.")
         if status is Status.SUCCESS and k < most:
             raise ResultFileInvalid(f"`{name}` ends after {k} of {most} times, but is a success.")
         return cls(
@@ -134,9 +144,46 @@ class CloudCourse:
             logit_variances=read_array(arrays, f"{name}.logit_variances", k),
             self_weights=read_array(arrays, f"{name}.self_weights", k),
             effective=read_array(arrays, f"{name}.effective", k),
-            bound=read_array(arrays, f"{name}.bound", k) if f"{name}.bound" in arrays else None,
+            bound=read_array(arrays, f"{name}.bound", k) if bounded else None,
             **plain(cls, values),
         )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Shape of a cloud at one time of observation.
+
+    Attributes
+    ----------
+    time : float
+    count : int
+        Number of tokens.
+    gaussianity : Gaussianity
+    """
+
+    time: float
+    count: int
+    gaussianity: Gaussianity
+
+    def pack(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**pack_plain(self), "gaussianity": self.gaussianity.pack()}
+
+    @classmethod
+    def unpack(cls, values: Any) -> Shape:
+        """Restore it."""
+        return cls(gaussianity=Gaussianity.unpack(values["gaussianity"]), **plain(cls, values))
+
+
+def pack_courses(name: str, group: Sequence[LawCourse | CloudCourse]) -> tuple[list[Any], Arrays]:
+    """Plain values of each course, and arrays under the prefixes `name`.0, `name`.1, …."""
+    values: list[Any] = []
+    arrays: Arrays = {}
+    for i, course in enumerate(group):
+        packed, made = course.pack(f"{name}.{i}")
+        values.append(packed)
+        arrays |= made
+    return values, arrays
 
 
 _ROWS = ("largest", "logit_variances", "self_weights", "effective")

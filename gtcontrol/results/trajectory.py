@@ -223,9 +223,7 @@ class Trajectory(Result):
             start=unpack_gaussian("start", arrays),
             schedule=unpack_schedule("schedule", arrays),
             feedforward=unpack_feedforward("feedforward", values, arrays),
-            tokens=None
-            if values.get("tokens") is None
-            else restore(FiniteTokens, values["tokens"]),
+            tokens=_unpack_tokens(values["tokens"]),
             **plain(SimulationProblem, values),
         )
         _check.number("horizon", problem.horizon, low=0.0, strict=True)
@@ -249,6 +247,10 @@ class Trajectory(Result):
             interpolant=_unpack_interpolant(values, arrays, count, d),
             **plain(cls, values),
         )
+
+
+def _unpack_tokens(values: Any) -> FiniteTokens | None:
+    return None if values is None else restore(FiniteTokens, values)
 
 
 def _unpack_interpolant(

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import _check
 from .._check import Array
 from ..errors import ResultFileInvalid
 from ..problem.definitions import ValidationProblem
 from ..status import Status, TokenVerdict
 from .base import Arrays, Result
-from .courses import CloudCourse, LawCourse
+from .courses import CloudCourse, LawCourse, Shape, pack_courses
 from .deviations import (
     CountErrors,
     Leaving,
@@ -29,13 +27,11 @@ from .deviations import (
     quantiles,
     sampling,
 )
-from .gaussianity import Gaussianity
-from .packing import pack_gaussian, unpack_gaussian
-from .plain import agree, pack_plain, plain, read_array, read_status, read_times
-from .schedules import pack_schedule, unpack_schedule
+from .plain import pack_plain, plain, read_array, read_status, read_times
 from .stamps import Stamp
+from .validation_problem import pack_problem, unpack_problem
 
-__all__ = ["BIAS", "EXPLAINED", "SHARE", "Shape", "Validation"]
+__all__ = ["BIAS", "EXPLAINED", "SHARE", "Validation"]
 
 #: Near its end every finite cloud leaves the law, whatever N is: errors are compared, and fitted
 #: in N, up to this share of it.
@@ -49,23 +45,6 @@ FALLING = -0.35
 
 #: An error within this multiple of the sampling error is explained by chance.
 EXPLAINED = 2.0
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Shape of a cloud at one time of observation.
-
-    Attributes
-    ----------
-    time : float
-    count : int
-        Number of tokens.
-    gaussianity : Gaussianity
-    """
-
-    time: float
-    count: int
-    gaussianity: Gaussianity
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,6 +267,20 @@ class Validation(Result):
         return float(np.median([c.traces[i] / c.matched.traces[i] - 1 for c in clouds]))
 
     @cached_property
+    def closure_errors(self) -> tuple[float, ...]:
+        """Largest relative error of the total variance of each closure, over time.
+
+        Against the median cloud with as many tokens, while both go on; nan without a cloud.
+        """
+        made = []
+        for n, law in zip(self.problem.counts, self.closures, strict=True):
+            clouds = [c.traces for c in self.of_count(n)]
+            k = min([len(law), *map(len, clouds)]) if clouds else 0
+            median = np.median([x[:k] for x in clouds], axis=0) if k else np.array([math.nan])
+            made.append(float(np.max(np.abs(law.traces[: max(k, 1)] / median - 1))))
+        return tuple(made)
+
+    @cached_property
     def verdict(self) -> TokenVerdict:
         """How the clouds stand to the law.
 
@@ -315,55 +308,39 @@ class Validation(Result):
 
     def pack(self) -> tuple[dict[str, Any], Arrays]:
         """Plain values and arrays."""
-        p = self.problem
-        values = {
-            **pack_plain(p),
+        values, arrays = pack_problem(self.problem)
+        values |= {
             **pack_plain(self),
             "status": self.status.name,
             "verdict": self.verdict.name,
-            "counts": list(p.counts),
-            "shapes": [{**pack_plain(s), "gaussianity": s.gaussianity.pack()} for s in self.shapes],
+            "shapes": [s.pack() for s in self.shapes],
         }
-        arrays = {
+        arrays |= {
             "times": self.times,
             "logit_variances": self.logit_variances,
             "tilts": self.tilts,
             "self_weights": self.self_weights,
         }
-        arrays |= pack_gaussian("start", p.start) | pack_schedule("schedule", p.schedule)
-        parts: dict[str, list[Any]] = {"laws": [], "closures": [], "clouds": []}
         laws = [self.law] if self.continuous is None else [self.law, self.continuous]
-        courses: tuple[tuple[str, Sequence[LawCourse | CloudCourse]], ...] = (
-            ("laws", laws),
-            ("closures", self.closures),
-            ("clouds", self.clouds),
-        )
-        for name, group in courses:
-            for i, course in enumerate(group):
-                plain_values, made = course.pack(f"{name}.{i}")
-                parts[name].append(plain_values)
-                arrays |= made
-        return {**values, **parts}, arrays
+        for name, group in (("laws", laws), ("closures", self.closures), ("clouds", self.clouds)):
+            values[name], made = pack_courses(name, group)
+            arrays |= made
+        return values | {"numbers": [len(values[name]) for name in _GROUPS]}, arrays
 
     @classmethod
     def unpack(cls, values: dict[str, Any], arrays: Arrays) -> Validation:
         """Restore a result."""
-        problem = _unpack_problem(values, arrays)
+        problem = unpack_problem(values, arrays)
         times = read_times(arrays, "times", problem.horizon)
-        most, d = times.size, problem.start.dim
-        for name in ("laws", "closures", "clouds", "shapes"):
-            if not isinstance(values[name], list):
-                raise ResultFileInvalid(f"`{name}` is no list.")
+        size = times.size, problem.start.dim
+        _require_groups(values)
         laws, closures = (
-            [
-                LawCourse.unpack(f"{name}.{i}", entry, arrays, most, d)
-                for i, entry in enumerate(values[name])
-            ]
+            [LawCourse.unpack(f"{name}.{i}", v, arrays, *size) for i, v in enumerate(values[name])]
             for name in ("laws", "closures")
         )
         clouds = [
-            CloudCourse.unpack(f"clouds.{i}", entry, arrays, most, d)
-            for i, entry in enumerate(values["clouds"])
+            CloudCourse.unpack(f"clouds.{i}", v, arrays, *size)
+            for i, v in enumerate(values["clouds"])
         ]
         if len(laws) not in (1, 2) or {c.count for c in clouds} - set(problem.counts):
             raise ResultFileInvalid("the laws or the clouds do not fit the problem.")
@@ -376,10 +353,7 @@ class Validation(Result):
             continuous=laws[1] if len(laws) == 2 else None,
             closures=tuple(closures),
             clouds=tuple(clouds),
-            shapes=tuple(
-                Shape(gaussianity=Gaussianity.unpack(s["gaussianity"]), **plain(Shape, s))
-                for s in values["shapes"]
-            ),
+            shapes=tuple(map(Shape.unpack, values["shapes"])),
             logit_variances=read_array(arrays, "logit_variances", k),
             tilts=read_array(arrays, "tilts", k),
             self_weights=read_array(arrays, "self_weights", len(problem.counts), k),
@@ -392,15 +366,15 @@ class Validation(Result):
         return made
 
 
-def _unpack_problem(values: dict[str, Any], arrays: Arrays) -> ValidationProblem:
-    start = unpack_gaussian("start", arrays)
-    schedule = unpack_schedule("schedule", arrays)
-    agree("the dimension of the start", start.dim, schedule.dim)
-    counts = values["counts"]
-    if not isinstance(counts, list) or not all(type(n) is int and n >= 2 for n in counts):
-        raise ResultFileInvalid("`counts` is not a list of whole numbers from 2 on.")
-    problem = ValidationProblem(
-        start=start, schedule=schedule, counts=tuple(counts), **plain(ValidationProblem, values)
-    )
-    _check.number("horizon", problem.horizon, low=0.0, strict=True)
-    return problem
+#: Lists of a saved result, whose lengths are saved beside them.
+_GROUPS = ("laws", "closures", "clouds", "shapes")
+
+
+def _require_groups(values: dict[str, Any]) -> None:
+    for name, expected in zip(_GROUPS, values["numbers"], strict=True):
+        if not isinstance(values[name], list):
+            raise ResultFileInvalid(f"`{name}` is no list.")
+        if len(values[name]) != expected:
+            raise ResultFileInvalid(
+                f"`{name}` has {len(values[name])} entries; expected {expected!r:.40}."
+            )

@@ -10,9 +10,8 @@ from .._check import Array
 from ..gaussian import Gaussian
 from ..problem.definitions import ValidationProblem
 from ..progress import Progress
-from ..results.courses import CloudCourse
+from ..results.courses import CloudCourse, Shape
 from ..results.tokens import TokenRun
-from ..results.validation import Shape
 from ..status import Status
 from .laws import follow
 from .shape import gaussianity
@@ -106,6 +105,7 @@ class Crowd:
             rng=rng,
             layers=p.layers,
             mask_self=p.mask_self,
+            feedforward=p.feedforward,
             rtol=rtol,
             max_steps=p.max_steps,
             observe=self.times,

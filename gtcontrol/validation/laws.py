@@ -49,7 +49,13 @@ def follow(
         Up to the last time before the law ends.
     """
     path = simulate(
-        start, problem.schedule, problem.horizon, layers=layers, tokens=tokens, rtol=RTOL
+        start,
+        problem.schedule,
+        problem.horizon,
+        layers=layers,
+        tokens=tokens,
+        feedforward=problem.feedforward,
+        rtol=RTOL,
     )
     if path.status is Status.INTERRUPTED:
         raise KeyboardInterrupt

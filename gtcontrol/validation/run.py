@@ -12,6 +12,7 @@ from .. import _check
 from .._check import Array
 from .._threads import single_threaded
 from ..errors import InvalidNumber, InvalidShape
+from ..feedforward import FeedForward
 from ..finite_tokens import FiniteTokens
 from ..gaussian import Gaussian
 from ..parameters import Parameters
@@ -21,7 +22,7 @@ from ..progress import Progress, silent
 from ..results.courses import LawCourse
 from ..results.validation import Validation
 from ..schedule import Schedule, resolve
-from .arguments import observation_times
+from .arguments import layer_of, observation_times
 from .crowd import Crowd
 from .laws import follow
 from .stamps import stamp, tilt
@@ -43,6 +44,7 @@ def validate(
     layers: int | None = None,
     observe: int | ArrayLike = 21,
     mask_self: bool = False,
+    feedforward: FeedForward | None = None,
     antithetic: bool = False,
     moment_matched: bool = False,
     closure: bool = False,
@@ -84,6 +86,10 @@ def validate(
         layers, the nearest layers.
     mask_self : bool
         Whether tokens do not attend to themselves, as the mean field has it.
+    feedforward : FeedForward, optional
+        Layer with an activation, beside the affine part.  The law is then that of statistical
+        linearisation, from which the tokens differ by their loss of Gaussian shape as well; see
+        :func:`gtcontrol.closeness`.
     antithetic, moment_matched : bool
         How the tokens are drawn; see :meth:`gtcontrol.Gaussian.sample`.
     closure : bool
@@ -134,6 +140,8 @@ def validate(
         antithetic,
         moment_matched,
         mask_self,
+        layer_of(feedforward, start.dim),
+        bool(closure),
         max(_check.number("rtol", rtol, low=0.0, strict=True), 1e-11),
         _check.integer("max_steps", max_steps, low=1),
         name,

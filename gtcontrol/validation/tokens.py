@@ -245,7 +245,9 @@ def check_tokens(
     rng : numpy.random.Generator or int
         Source of randomness, or its seed.
     antithetic, moment_matched : bool
-        Draw pairs of opposite tokens; make the moments of the draw exact.
+        Draw pairs of opposite tokens; make the moments of the draw exact.  Opposite pairs bias
+        the covariance where B is negative and the dimension high, as a token and its mirror image
+        then attract each other's attention.
     rtol : float
         Relative tolerance of the integrator, per token.
     observe : int or (k,) array

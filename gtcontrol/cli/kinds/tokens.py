@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from ...feedforward import FeedForward
 from ...gaussian import Gaussian
 from ...problem.expectations import Expect
 from ...problem.schema import Approximate, Count, Flag, Number, Positive, Table, Text, Whole
 from ...problem.sources import GaussianTable
-from ...problem.tables import ParametersTable, PieceTable, build_schedule
+from ...problem.tables import FeedForwardTable, ParametersTable, PieceTable, build_schedule
 from ...progress import Progress
 from ...results.validation import Validation
 from ...schedule import Schedule
@@ -49,6 +50,13 @@ b = [0.1, 0.0]
 # until = 0.5
 # A = [[0.0, 1.0], [-1.0, 0.0]]
 
+# A feed-forward layer beside A x + b: tokens gain outer act(inner x + bias).
+# [feedforward]
+# inner = [[1.0, 0.0], [0.0, 1.0]]
+# bias = [0.0, 0.0]
+# outer = [[1.0, 0.0], [0.0, 1.0]]
+# activation = "relu"   # or "gelu", "silu", "tanh", "sigmoid", "leaky_relu", "identity"
+
 [tokens]
 horizon = 1.0
 counts = [100, 400]          # numbers of tokens
@@ -75,6 +83,7 @@ verdict = "FOLLOWS"            # or "APPROACHES", "BIASED", "DEPARTS"
 # bound_kept = true                  # no token is longer than it can be
 # clean = true                       # logits are clean all the time, with most tokens
 # final_trace = {value = 1.0, relative = 0.1}   # total variance, median with most tokens
+# closure_error_at_most = 0.05       # of its total variance, with most tokens
 # stamp_contains = "clean"           # the words about attention at the start, with most tokens
 """
 
@@ -125,6 +134,7 @@ class TokensExpect(Expect):
     bound_kept: Flag | None = None
     clean: Flag | None = None
     final_trace: Approximate | None = None
+    closure_error_at_most: Positive | None = None
     stamp_contains: Text | None = None
 
 
@@ -135,6 +145,7 @@ class TokensDocument(KindDocument):
     start: GaussianTable
     parameters: ParametersTable | None = None
     piece: list[PieceTable] | None = None
+    feedforward: FeedForwardTable | None = None
     tokens: TokensTable = TokensTable()
     expect: TokensExpect = TokensExpect()
 
@@ -144,7 +155,10 @@ class TokensDocument(KindDocument):
         schedule, horizon = build_schedule(
             self.parameters, self.piece or (), self.tokens.horizon, start.dim, "tokens"
         )
-        return TokensTask(self.expect, source.name, start, schedule, horizon, self.tokens)
+        layer = None
+        if self.feedforward is not None:
+            layer = self.feedforward.build("`feedforward`", start.dim)
+        return TokensTask(self.expect, source.name, start, schedule, horizon, self.tokens, layer)
 
 
 DOCUMENT = TokensDocument
@@ -160,6 +174,7 @@ class TokensTask(Task):
     schedule: Schedule
     horizon: float
     table: TokensTable
+    feedforward: FeedForward | None = None
 
     @property
     def about(self) -> str:
@@ -186,6 +201,7 @@ class TokensTask(Task):
             layers=t.layers,
             observe=t.observe,
             mask_self=t.mask_self,
+            feedforward=self.feedforward,
             antithetic=t.antithetic,
             moment_matched=t.moment_matched,
             closure=t.closure,
@@ -218,5 +234,6 @@ class TokensTask(Task):
             "bound_kept": None if fullness is None else fullness <= 1 + ROUNDING,
             "clean": result.clean_until(most) > self.horizon,
             "final_trace": result.final_trace,
+            "closure_error": result.closure_errors[-1] if result.closures else None,
             "stamp": result.stamps(most)[0].words,
         }

@@ -225,8 +225,12 @@ def tracking(problem: TrackingProblem, plan: Steering | Trajectory) -> str:
 
 def validating(problem: ValidationProblem) -> str:
     """Python code that moves the clouds again, from the saved problem."""
+    layer = problem.feedforward
+    if layer is not None and not isinstance(layer.activation, str):
+        return ""  # a function is not saved
     options = (
-        "counts", "seeds", "layers", "mask_self", "antithetic", "moment_matched", "rtol"
+        "counts", "seeds", "layers", "mask_self", "feedforward", "antithetic", "moment_matched",
+        "closure", "rtol",
     )  # fmt: skip
     listed = "".join(f"    {name}=p.{name},\n" for name in options)
     rng = "p.seed" if problem.seed is not None else "0"  # a generator is not saved

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ...feedforward import FeedForward
 from ...results.deviations import CountErrors, Leaving, Slope
 from ...results.validation import Validation
 from ...status import Status, TokenVerdict
@@ -36,6 +37,12 @@ _PAIRS = (
     "B < 0 it draws attention as the token itself does where B > 0, and biases the covariance."
 )
 
+_LINEARISED = (
+    "The feed-forward layer is not affine, so that no law stays Gaussian: the law is that of "
+    "statistical linearisation, exact for the rates of mean and covariance while tokens are "
+    "Gaussian. What remains as N grows is the loss of shape."
+)
+
 _WORDS = {
     "sliced": "sliced W₂ / deviation",
     "leading": "the same, leading directions",
@@ -62,12 +69,17 @@ def view(result: Validation) -> View:
         facts=tuple(_facts(result)),
         statement=tuple(_statement(result)),
         captions=_captions(result),
-        notes=(*_NOTES, _PAIRS) if p.antithetic else _NOTES,
+        notes=(*_NOTES, *(note for note, on in _asides(result) if on)),
         noise=p.schedule.noisy,
         tables=tuple(tables),
         command=snippets.command(p.name),
         code=snippets.validating(p),
     )
+
+
+def _asides(result: Validation) -> tuple[tuple[str, bool], ...]:
+    p = result.problem
+    return (_PAIRS, p.antithetic), (_LINEARISED, p.feedforward is not None)
 
 
 def _headline(result: Validation) -> str:
@@ -185,14 +197,8 @@ def _leaving(d: Leaving) -> str:
 
 
 def _corrected(result: Validation) -> str:
-    apart = []
-    for n, law in zip(result.problem.counts, result.closures, strict=True):
-        clouds = [c.traces for c in result.of_count(n)]
-        k = min([len(law), *map(len, clouds)])
-        if clouds and k:
-            median = np.median([x[:k] for x in clouds], axis=0)
-            worst = float(np.max(np.abs(law.traces[:k] / median - 1)))
-            apart.append(f"{percent(_two(worst))} with {n}")
+    pairs = zip(result.problem.counts, result.closure_errors, strict=True)
+    apart = [f"{percent(_two(e))} with {n}" for n, e in pairs if math.isfinite(e)]
     return f"total variance differs from the median cloud by at most {', '.join(apart)} tokens"
 
 
@@ -240,7 +246,14 @@ def _statement(result: Validation) -> list[Fact]:
             + ("" if p.seed is None else f", seed {p.seed}"),
         ),
         Fact("attention", f"tokens {own}"),
+        *_layer(p.feedforward),
     ]
+
+
+def _layer(layer: FeedForward | None) -> list[Fact]:
+    if layer is None:
+        return []
+    return [Fact("feed-forward layer", f"{layer.name}, {count(layer.hidden, 'hidden unit')}")]
 
 
 def _error_table(result: Validation) -> Table:
