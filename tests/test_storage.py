@@ -6,6 +6,7 @@ import pickle
 import re
 import zipfile
 from dataclasses import fields, replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -141,7 +142,7 @@ RESULTS = TRAJECTORIES | {
         gt.Mixture([0.3, 0.7], [LAW, LAW]), general(), 0.1, count=20, rng=0, feedforward=LAYER
     ),
     "validation": lambda: gt.validate(
-        LAW, BLOW_UP, 3.0, counts=(30, 60), seeds=2, observe=7, shapes=2, closure=True
+        LAW, BLOW_UP, 1.0, counts=(30, 60), seeds=2, observe=7, shapes=2, closure=True
     ),
     "validation-layers": lambda: gt.validate(
         LAW, general(), 1.0, counts=(30,), seeds=1, layers=4, antithetic=True, rng=3
@@ -166,6 +167,8 @@ RESULTS = TRAJECTORIES | {
         np.zeros((4, 2)), gt.Parameters(noise=np.eye(2)), 1.0, layers=2, rng=1, causal=True
     ),
 }
+
+RESULTS = {name: cache(make) for name, make in RESULTS.items()}
 
 every_result = pytest.mark.parametrize("name", RESULTS)
 
