@@ -145,7 +145,15 @@ RESULTS = TRAJECTORIES | {
         LAW, BLOW_UP, 1.0, counts=(30, 60), seeds=2, observe=7, shapes=2, closure=True
     ),
     "validation-layers": lambda: gt.validate(
-        LAW, general(), 1.0, counts=(30,), seeds=1, layers=4, antithetic=True, rng=3
+        LAW,
+        general(),
+        1.0,
+        counts=(30,),
+        seeds=1,
+        layers=4,
+        antithetic=True,
+        rng=3,
+        feedforward=gt.FeedForward([[1.0, 0.5]], [0.1], [[0.2], [0.3]], "gelu"),
     ),
     "tokens": lambda: gt.simulate_tokens(LAW, general(), 1.0, count=30, rng=3, antithetic=True),
     "tokens-given": lambda: gt.simulate_tokens(

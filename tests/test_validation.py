@@ -608,3 +608,37 @@ class TestBadInput:
             gt.validate(gt.Gaussian([0.0, 0.0], np.zeros((2, 0))), GENERAL, 1.0)
         with pytest.raises(InvalidShape, match="must be a Gaussian"):
             gt.validate(np.zeros((5, 2)), GENERAL, 1.0)
+
+
+class TestFeedForward:
+    layer = gt.FeedForward([[1.0, -0.5]], [0.3], [[-0.8], [0.6]], "relu")
+    start = gt.Gaussian([0.4, -0.2], [[0.9, 0.0], [0.3, 0.6]])
+    alone = gt.Parameters(A=-0.2 * np.eye(2))
+
+    @pytest.mark.parametrize("layers", [None, 4])
+    def test_the_law_is_statistically_linearised(self, layers):
+        seen = gt.validate(
+            self.start, self.alone, 0.4, counts=(40,), seeds=1, layers=layers, shapes=0,
+            feedforward=self.layer,
+        )  # fmt: skip
+        path = gt.simulate(self.start, self.alone, 0.4, layers=layers, feedforward=self.layer)
+        np.testing.assert_allclose(seen.law.covariances[-1], path.final.covariance, rtol=1e-7)
+        plain = gt.simulate(self.start, self.alone, 0.4, layers=layers)
+        assert abs(path.final.trace / plain.final.trace - 1) > 0.02
+
+    def test_tokens_pass_the_layer(self):
+        tokens = self.start.sample(60, np.random.default_rng(0).spawn(2)[1])
+        seen = gt.validate(
+            self.start, self.alone, 0.4, counts=(60,), seeds=1, layers=4, shapes=0,
+            feedforward=self.layer,
+        )  # fmt: skip
+        for _ in range(4):
+            hidden = np.maximum(tokens @ self.layer.inner.T + self.layer.bias, 0)
+            tokens = tokens + 0.1 * (hidden @ self.layer.outer.T - 0.2 * tokens)
+        np.testing.assert_allclose(seen.clouds[0].means[-1], tokens.mean(axis=0), rtol=1e-12)
+
+    def test_what_is_no_layer_is_refused(self):
+        with pytest.raises(InvalidShape, match="`feedforward` must be a FeedForward, not list"):
+            gt.validate(self.start, self.alone, 0.4, feedforward=[1.0])
+        with pytest.raises(InvalidShape, match="dimension"):
+            gt.validate(self.start, self.alone, 0.4, feedforward=gt.FeedForward(np.eye(3)))
