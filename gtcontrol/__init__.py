@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
     from .mixture import Mixture as Mixture
     from .parameters import Parameters as Parameters
+    from .pretrained.export.check import check_export as check_export
+    from .pretrained.export.run import to_torch as to_torch
     from .problem.bounds import Bounds as Bounds
     from .problem.costs import (
         ControlEnergy as ControlEnergy,
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from .results.comparison import Comparison as Comparison
     from .results.design import Design as Design
     from .results.equilibria import Equilibrium as Equilibrium
+    from .results.export import ExportCheck as ExportCheck
     from .results.filtering import FilterRun as FilterRun
     from .results.gaussianity import Gaussianity as Gaussianity
     from .results.mixture import MixtureRun as MixtureRun
@@ -105,6 +108,7 @@ _HOMES = {
     "Definiteness": "status",
     "Equilibrium": "results.equilibria",
     "Design": "results.design",
+    "ExportCheck": "results.export",
     "FeedForward": "feedforward",
     "FilterRun": "results.filtering",
     "Gaussian": "gaussian",
@@ -135,6 +139,7 @@ _HOMES = {
     "Verification": "certification.verification",
     "blow_up": "certification.bracket.run",
     "certify": "certification.run",
+    "check_export": "pretrained.export.check",
     "check_tokens": "validation.tokens",
     "LayerComparison": "comparison.kalman.discrete",
     "compare": "comparison.kalman.run",
@@ -157,6 +162,7 @@ _HOMES = {
     "simulate_tokens": "validation.tokens",
     "steer": "steering.run",
     "to_control": "comparison.feedback.systems",
+    "to_torch": "pretrained.export.run",
     "track": "comparison.feedback.tracking",
     "validate": "validation.run",
     "verify": "certification.verification",

@@ -289,6 +289,27 @@ class ValidationProblem:
     name: str = ""
 
 
+@dataclass(frozen=True, eq=False)
+class ExportProblem:
+    """Export `schedule` to layers of torch, which are to carry `start` to `target`.
+
+    The network is tried with each number of `layers`, on `count` tokens that are drawn from the
+    start; the last number is that of the network which is kept, with `exact` layers or not.
+    """
+
+    start: Gaussian
+    target: Gaussian
+    schedule: Schedule
+    horizon: float
+    layers: tuple[int, ...]
+    count: int = 10_000
+    seed: int | None = 0
+    exact: bool = False
+    mask_self: bool = False
+    dtype: str = "float64"
+    name: str = ""
+
+
 Problem = (
     SimulationProblem
     | ReachabilityProblem
@@ -302,6 +323,7 @@ Problem = (
     | MixtureProblem
     | TrackingProblem
     | ValidationProblem
+    | ExportProblem
 )
 
 

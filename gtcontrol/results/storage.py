@@ -15,6 +15,7 @@ from .certificate import Certificate
 from .closeness import Closeness
 from .comparison import Comparison
 from .design import Design
+from .export import ExportCheck
 from .filtering import FilterRun
 from .folders import path_of
 from .mixture import MixtureRun
@@ -58,6 +59,7 @@ _KINDS: dict[str, type[Result]] = {
         MixtureRun,
         Tracking,
         Validation,
+        ExportCheck,
     )
 }
 

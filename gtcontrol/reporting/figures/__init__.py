@@ -10,6 +10,7 @@ from ...results.certificate import Certificate
 from ...results.closeness import Closeness
 from ...results.comparison import Comparison
 from ...results.design import Design
+from ...results.export import ExportCheck
 from ...results.filtering import FilterRun
 from ...results.mixture import MixtureRun
 from ...results.reachability import Reachability
@@ -41,7 +42,8 @@ def draw(result: Result) -> dict[str, Figure]:
         filter "states", "errors" (with tokens of several numbers) and "innovations"; feedback
         "distances", "sample", "deviation", "gains" and "tolerated"; studies of closeness and of
         mixtures "distances" and, beyond the line, "law"; a validation "variance", "errors" (with
-        several numbers of tokens), "shape" (if it was tested) and "stamps".
+        several numbers of tokens), "shape" (if it was tested) and "stamps"; an exported network
+        "convergence" and, beyond the line, "tokens".
 
     Returns
     -------
@@ -54,6 +56,7 @@ def draw(result: Result) -> dict[str, Figure]:
         clouds,
         comparison,
         design,
+        export,
         filtering,
         laws,
         spectra,
@@ -74,6 +77,7 @@ def draw(result: Result) -> dict[str, Figure]:
         TokenRun: lambda run: {"path": clouds.tokens(run)},
         Tracking: tracking.pictures,
         Validation: validation.pictures,
+        ExportCheck: export.pictures,
         Reachability: lambda answer: {"laws": laws.reachability(answer)},
     }
     made = next((pictures[kind] for kind in type(result).__mro__ if kind in pictures), None)

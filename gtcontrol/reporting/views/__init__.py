@@ -10,6 +10,7 @@ from ...results.certificate import Certificate
 from ...results.closeness import Closeness
 from ...results.comparison import Comparison
 from ...results.design import Design
+from ...results.export import ExportCheck
 from ...results.filtering import FilterRun
 from ...results.mixture import MixtureRun
 from ...results.reachability import Reachability
@@ -24,6 +25,7 @@ from . import (
     closeness,
     comparison,
     design,
+    export,
     filtering,
     mixture,
     reachability,
@@ -54,6 +56,7 @@ _VIEWS: dict[type[Result], Callable[[Any], View]] = {
     TokenRun: tokens.view,
     Tracking: tracking.view,
     Validation: validation.view,
+    ExportCheck: export.view,
 }
 
 

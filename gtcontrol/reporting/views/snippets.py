@@ -16,6 +16,7 @@ from ...problem.definitions import (
     ClosenessProblem,
     ComparisonProblem,
     DesignProblem,
+    ExportProblem,
     FilterProblem,
     MixtureProblem,
     ReachabilityProblem,
@@ -33,6 +34,7 @@ __all__ = [
     "command",
     "comparing",
     "designing",
+    "exporting",
     "filtering",
     "following",
     "measuring",
@@ -233,6 +235,18 @@ def validating(problem: ValidationProblem) -> str:
     return (
         f"{_SAVED}seen = gt.validate(\n    p.start,\n    p.schedule,\n    p.horizon,\n"
         f"    rng={rng},\n{listed})\nprint(seen.summary())\n"
+    )
+
+
+def exporting(problem: ExportProblem) -> str:
+    """Python code that tries the network again, and makes it, from the saved result."""
+    options = ("layers", "count", "exact", "mask_self", "dtype")
+    listed = "".join(f"    {name}=p.{name},\n" for name in options)
+    rng = "p.seed" if problem.seed is not None else "0"  # a generator is not saved
+    return (
+        f"{_SAVED}seen = gt.check_export(\n    p.schedule,\n    start=p.start,\n    rng={rng},\n"
+        f"{listed})\nprint(seen.summary())\n"
+        "network = seen.to_torch()  # a torch.nn.Module\n"
     )
 
 
