@@ -11,7 +11,7 @@ from ..._check import Array
 from ...gaussian import Gaussian
 from ...results.export import ExportCheck
 from ..views.export import order_words
-from ..wording import count, percent
+from ..wording import percent
 from .canvas import BLACK, BLUE, GREEN, GREY, RED, SKY, decorate, figure, title
 from .plane import Plane, plane_of
 
@@ -45,7 +45,7 @@ def _convergence(result: ExportCheck) -> Figure:
         result.floor,
         color=GREY,
         lw=1.5,
-        label=f"{count(result.baseline.size, 'sample')} of the target: {percent(result.floor)}",
+        label=f"samples of the target: {percent(result.floor)} (band: all {result.baseline.size})",
     )
     _line(ax, layers, result.token_errors, BLUE, "o", "-", "tokens, plain layers")
     name = f"Gaussian law of plain layers: {order_words(result.order)}"
@@ -58,17 +58,20 @@ def _convergence(result: ExportCheck) -> Figure:
     ax.xaxis.set_major_locator(FixedLocator(layers.tolist()))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xticklabels([str(n) for n in result.layers])
-    decorate(ax, "layers (log scale)", "error of the moments / size of the target (log scale)")
+    decorate(ax, "layers (log scale)", "error / size of the target (log scale)")
     fig.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return fig
 
 
 def _finding(result: ExportCheck) -> str:
-    kind = "corrected layers" if result.problem.exact else "layers"
     return (
-        f"{result.layers[-1]} {kind} are off by {percent(result.error)}, samples of the target by "
-        f"{percent(result.floor)}; plain layers fall like {order_words(result.order)}"
+        f"{result.layers[-1]} {_kind(result)} are off by {percent(result.error)}, samples of the "
+        f"target by {percent(result.floor)}; plain layers are off like {order_words(result.order)}"
     )
+
+
+def _kind(result: ExportCheck) -> str:
+    return "corrected layers" if result.problem.exact else "layers"
 
 
 def _line(ax: Axes, x: Array, y: Array, colour: str, marker: str, style: str, label: str) -> None:
@@ -83,8 +86,8 @@ def _tokens(result: ExportCheck) -> Figure:
     fig = figure(8.0, 5.4)
     title(
         fig,
-        f"{p.count} tokens leave {count(result.layers[-1], 'layer')} of softmax attention "
-        f"{percent(result.error)} away from the moments of the target",
+        f"After {result.layers[-1]} {_kind(result)} of softmax attention the moments of {p.count} "
+        f"tokens are {percent(result.error)} off the target",
     )
     ax = fig.add_subplot()
     _cloud(ax, plane, result.before, GREY, "tokens that go in")

@@ -35,7 +35,7 @@ def view(result: ExportCheck) -> View:
 
 def order_words(order: float) -> str:
     """An order in 1/layers, or that there is none."""
-    return "rounding error" if math.isnan(order) else f"layers^-{number(order, 2)}"
+    return "rounding error" if math.isnan(order) else f"1/layers^{number(order, 2)}"
 
 
 def _verdict(result: ExportCheck) -> str:
@@ -49,13 +49,12 @@ def _headline(result: ExportCheck) -> str:
     kind = "corrected layers" if p.exact else "layers"
     ending = "" if result.answered else f" {result.status.value}"
     words = (
-        f"{p.count} tokens leave {tried} {kind} of softmax attention {percent(result.error)} of "
-        f"the target's size away from its moments (samples of the target itself: "
-        f"{percent(result.floor)} on average)"
+        f"After {tried} {kind} of softmax attention the moments of {p.count} tokens are "
+        f"{percent(result.error)} of the target's size away from the target (samples of the target "
+        f"itself: {percent(result.floor)} on average)"
     )
     if p.exact:
-        plain = float(result.token_errors[-1])
-        words += f", and plain layers {percent(plain)}"
+        words += f"; after {tried} plain layers {percent(float(result.token_errors[-1]))}"
     if not result.arrives:
         words += ", more than sampling and the number of layers explain"
     return f"{words}.{ending}"
