@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import gtcontrol as gt
+from tests.extras import NEED_TORCH, torch_is_expected
 
 PACKAGE = Path(gt.__file__).resolve().parent
 
@@ -202,11 +203,12 @@ def test_engines_do_not_import_each_other():
     }
     crossing = {(a, b) for a, b in pairs if a != b and b in engines}
     beside = {"steering", "certification", "comparison", "validation"}
-    measured = {("pretrained", "validation")}
+    # Exported layers are held against the law of the plan.
+    measured = {("pretrained", "validation"), ("pretrained", "simulation")}
     assert crossing - measured == {(engine, "simulation") for engine in beside}
 
 
-def test_the_one_call_upward_is_that_of_results():
+def test_the_calls_upward_are_those_of_results():
     """``importlib`` hides imports from the tests above: it is used in named places only."""
     users = {s.name for s in sources() if "importlib" in ast.dump(s.tree)}
     assert users == {
@@ -218,7 +220,7 @@ def test_the_one_call_upward_is_that_of_results():
     }
     base = next(s for s in sources() if s.name == "results.base")
     named = re.findall(r"gtcontrol\.(\w+)", ast.unparse(base.tree).replace("gtcontrol.load", ""))
-    assert set(named) == {"reporting"}
+    assert set(named) == {"reporting", "pretrained"}  # how it is drawn; layers of torch
     page = next(s for s in sources() if s.name == "reporting.html")
     assert "import_module" not in ast.dump(page.tree)  # resources only
 
@@ -354,6 +356,8 @@ def test_public_names_are_listed_and_exist():
     wrong = []
     for source in sources():
         if source.room == "__main__":  # importing it runs the command line
+            continue
+        if source.name in NEED_TORCH and not torch_is_expected():
             continue
         module = importlib.import_module(f"gtcontrol.{source.name}")
         listed = getattr(module, "__all__", [])

@@ -93,7 +93,9 @@ def check_export(
     InvalidShape, InvalidNumber, IncompatibleSchedule
         If an argument does not fit the others.
     InvalidMethod
-        If torch is not installed, or there is process noise.
+        If there is process noise, or `dtype` is not known.
+    MissingPackage
+        If torch is not installed.
     OutOfScale
         If a network has too few layers, so that tokens leave the range of its numbers; or if the
         flow does not reach the horizon.
@@ -192,7 +194,7 @@ class _Trial:
     @single_threaded
     def _law(self, depth: int) -> float:
         made = layers_of(self.source, depth, exact=False)
-        reached = require_finite(self.problem.start, made)
+        reached = require_finite(self.problem.start, made, self.problem.schedule)
         return wasserstein(reached, self.problem.target) / self.size
 
     @single_threaded

@@ -74,21 +74,27 @@ def corrected(schedule: Schedule, horizon: float, layers: int, start: Gaussian) 
     return Schedule(times, pieces, basis=U)
 
 
-def require_finite(start: Gaussian, layers: Schedule) -> Gaussian:
+def require_finite(start: Gaussian, layers: Schedule, schedule: Schedule) -> Gaussian:
     """Return the law after all layers, which must stay within double precision.
 
     Raises
     ------
     OutOfScale
-        If it does not: the steps are too long for the schedule.
+        If it does not: the steps are too long for the schedule, or its law itself blows up.
     """
     count = layers.times.size - 1
     path = simulate(start, layers, layers.horizon, layers=count)
     if path.status is Status.OVERFLOW:
+        flow = simulate(start, schedule, layers.horizon)
+        why = (
+            f"the law of the plan itself blows up at t = {flow.blow_up_time:.6g}, and no number of "
+            "layers follows it beyond; shorten the horizon"
+            if flow.status is Status.BLOW_UP
+            else f"steps of {layers.horizon / count:.3g} are too long for it; take more layers"
+        )
         raise OutOfScale(
             f"with {count} layer{'' if count == 1 else 's'} the law of the tokens leaves double "
-            f"precision in layer {path.steps + 1}: steps of {layers.horizon / count:.3g} are too "
-            "long for this schedule; take more layers."
+            f"precision in layer {path.steps + 1}: {why}."
         )
     return path.final
 

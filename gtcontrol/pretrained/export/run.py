@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ... import _check
 from ..._threads import single_threaded
-from ...errors import InvalidMethod
+from ...errors import InvalidMethod, MissingPackage
 from ...gaussian import Gaussian
 from ...results.layers import LayerWeights
 from ...results.tensor_files import DTYPES
@@ -70,7 +70,9 @@ def to_torch(
     InvalidShape, InvalidNumber, IncompatibleSchedule
         If an argument does not fit the others.
     InvalidMethod
-        If torch is not installed, or there is process noise.
+        If there is process noise, or `dtype` is not known.
+    MissingPackage
+        If torch is not installed.
     OutOfScale
         If the layers carry the law of the start out of double precision, or `exact` asks for the
         moments of a flow that does not reach the horizon.
@@ -92,7 +94,7 @@ def weights_of(
     hidden, name = _check.boolean("mask_self", mask_self), name_of(dtype)
     made = layers_of(source, depth, exact=_check.boolean("exact", exact))
     if source.start is not None:
-        require_finite(source.start, made)
+        require_finite(source.start, made, source.schedule)
     return factorise(made, mask_self=hidden, dtype=name)
 
 
@@ -128,7 +130,7 @@ def require_torch() -> None:
 
     Raises
     ------
-    InvalidMethod
+    MissingPackage
         If torch is not installed.
     """
     try:
@@ -136,7 +138,6 @@ def require_torch() -> None:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        raise InvalidMethod(
-            "torch is not installed, which exported layers need; install it by "
-            "`pip install 'gtcontrol[torch]'`."
+        raise MissingPackage(
+            "torch is not installed, and exported layers need it: `pip install 'gtcontrol[torch]'`."
         ) from None

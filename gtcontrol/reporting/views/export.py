@@ -70,6 +70,15 @@ def _facts(result: ExportCheck) -> list[Fact]:
             f"{percent(result.expected)}",
         )
     )
+    if not result.arrives:
+        facts.append(
+            Fact(
+                "tokens miss",
+                f"attention over {p.count} tokens departs from its mean field here, most for "
+                "outlying tokens. Take more tokens, or leave less to attention: enable A, or steer "
+                "with A and b alone, which every token follows exactly",
+            )
+        )
     if p.exact:
         facts.append(
             Fact(
