@@ -7,6 +7,7 @@ import copy
 import json
 import math
 import pickle
+import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -430,25 +431,26 @@ class TestRefusals:
         with pytest.raises(OutOfScale, match=r"blows up at t = 0\.5, .* no number of layers"):
             gt.to_torch(same, 10.0, layers=20, start=UNIT)
 
-    def test_without_torch(self, monkeypatch):
-        real = builtins.__import__
 
-        def without(name, *args, **options):
-            if name == "torch" or name.startswith("torch."):
-                raise ModuleNotFoundError("No module named 'torch'", name="torch")
-            return real(name, *args, **options)
+def test_without_torch_one_line_says_what_to_install(monkeypatch):
+    real = builtins.__import__
 
-        monkeypatch.delitem(__import__("sys").modules, "gtcontrol.pretrained.export.module", False)
-        monkeypatch.delattr("gtcontrol.pretrained.export.module", raising=False)
-        monkeypatch.setattr(builtins, "__import__", without)
-        for call in (
-            lambda: gt.to_torch(general(), 1.0, layers=2),
-            lambda: gt.check_export(general(), 1.0, start=LAW),
-            lambda: prepared().run(lambda fraction, text: None),
-        ):
-            with pytest.raises(MissingPackage, match=r"pip install 'gtcontrol\[torch\]'") as caught:
-                call()
-            assert "\n" not in str(caught.value)
+    def without(name, *args, **options):
+        if name == "torch" or name.startswith("torch."):
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+        return real(name, *args, **options)
+
+    monkeypatch.delitem(sys.modules, "gtcontrol.pretrained.export.module", raising=False)
+    monkeypatch.delattr("gtcontrol.pretrained.export.module", raising=False)
+    monkeypatch.setattr(builtins, "__import__", without)
+    for call in (
+        lambda: gt.to_torch(general(), 1.0, layers=2),
+        lambda: gt.check_export(general(), 1.0, start=LAW),
+        lambda: prepared().run(lambda fraction, text: None),
+    ):
+        with pytest.raises(MissingPackage, match=r"pip install 'gtcontrol\[torch\]'") as caught:
+            call()
+        assert "\n" not in str(caught.value)
 
 
 # -- the check ---------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def to_torch(
     Returns
     -------
     torch.nn.Module
-        :class:`gtcontrol.pretrained.export.module.ResidualTransformer`
+        A ``gtcontrol.pretrained.export.module.ResidualTransformer``.
 
     Raises
     ------
