@@ -39,6 +39,7 @@ LEVELS = (
     ("results",),
     ("simulation",),
     ("steering", "validation", "certification", "comparison"),
+    ("pretrained",),
     ("reporting",),
     ("cli", "__main__"),
 )
@@ -47,7 +48,7 @@ LEVEL = {room: i for i, rooms in enumerate(LEVELS) for room in rooms}
 
 #: Rooms of one level that may import each other; other rooms of one level may not.
 RICCATI = {"arithmetic", "riccati_flow", "riccati_equations"}
-TOGETHER = set(LEVELS[0]) | set(LEVELS[2]) | set(LEVELS[9]) | RICCATI
+TOGETHER = set(LEVELS[0]) | set(LEVELS[2]) | set(LEVELS[-1]) | RICCATI
 
 #: Heavy package -> the rooms that may import it.
 OWNERS = {
@@ -56,7 +57,12 @@ OWNERS = {
     "flint": ("arithmetic",),
     "control": ("comparison",),
     "matplotlib": ("reporting",),
-    "torch": ("validation.kernels",),
+    "torch": ("validation.kernels", "pretrained"),
+    "transformers": ("pretrained.adapters",),
+    "safetensors": ("pretrained",),
+    "onnx": ("pretrained.adapters",),
+    "onnxruntime": ("pretrained.adapters",),
+    "PIL": ("pretrained",),
     "jinja2": ("reporting",),
     "markupsafe": ("reporting",),
     "pydantic": ("problem", "cli"),
@@ -184,8 +190,11 @@ def test_every_module_has_a_level():
 
 
 def test_engines_do_not_import_each_other():
-    """Except that simulation replays plans, and is held against certificates and tokens."""
-    engines = {"simulation", "steering", "validation", "certification", "comparison"}
+    """Except that simulation replays plans, and is held against certificates and tokens.
+
+    Layers of pretrained models are measured by the statistics of token clouds.
+    """
+    engines = {"simulation", "steering", "validation", "certification", "comparison", "pretrained"}
     pairs = {
         (source.room, found.module.split(".")[1])
         for source, found in imports()
@@ -193,13 +202,20 @@ def test_engines_do_not_import_each_other():
     }
     crossing = {(a, b) for a, b in pairs if a != b and b in engines}
     beside = {"steering", "certification", "comparison", "validation"}
-    assert crossing == {(engine, "simulation") for engine in beside}
+    measured = {("pretrained", "validation")}
+    assert crossing - measured == {(engine, "simulation") for engine in beside}
 
 
 def test_the_one_call_upward_is_that_of_results():
     """``importlib`` hides imports from the tests above: it is used in named places only."""
     users = {s.name for s in sources() if "importlib" in ast.dump(s.tree)}
-    assert users == {"results.base", "cli.kinds", "reporting.html", "validation.kernels"}
+    assert users == {
+        "results.base",
+        "cli.kinds",
+        "reporting.html",
+        "validation.kernels",
+        "pretrained",
+    }
     base = next(s for s in sources() if s.name == "results.base")
     named = re.findall(r"gtcontrol\.(\w+)", ast.unparse(base.tree).replace("gtcontrol.load", ""))
     assert set(named) == {"reporting"}
@@ -235,14 +251,17 @@ def test_everything_imported_is_declared_or_standard():
     project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))
     declared = {re.split(r"[<>=\[; ]", d)[0] for d in project["project"]["dependencies"]}
     # Parts of declared packages under names of their own.
-    declared |= {"pydantic_core", "markupsafe", "flint"}
+    declared |= {"pydantic_core", "markupsafe", "flint", "PIL"}
     optional = project["project"]["optional-dependencies"]
-    declared |= {re.split(r"[<>=\[; ]", d)[0] for d in optional["torch"]}
+    for extra in ("torch", "pretrained"):
+        declared |= {re.split(r"[<>=\[; ]", d)[0] for d in optional[extra]}
+    # Checked against if it is there, and never needed.
+    declared |= {"onnxruntime"}
     used = {found.module.split(".")[0] for _, found in imports()}
     foreign = used - set(sys.stdlib_module_names) - {"gtcontrol"}
     assert foreign <= declared
     # FLINT is imported under its own name, and the solvers of LMIs by cvxpy.
-    unseen = {"pydantic_core", "markupsafe", "python-flint", "clarabel", "scs"}
+    unseen = {"pydantic_core", "markupsafe", "python-flint", "clarabel", "scs", "pillow"}
     assert declared - unseen <= foreign
     assert foreign <= LIGHT | set(OWNERS)
 
