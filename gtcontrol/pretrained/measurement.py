@@ -55,12 +55,12 @@ class LayerMoments:
 
     @property
     def drift(self) -> float:
-        """2 tr Cov(a, x)/tr S: growth of the total variance to first order in attention."""
+        """Growth of the total variance to first order in attention, 2 tr Cov(a, x)/tr S."""
         return 2 * float(np.trace(self.added_before)) / self.before.trace
 
     @property
     def gain(self) -> float:
-        """tr Cov(a)/tr S: growth to second order."""
+        """Growth of the total variance to second order, tr Cov(a)/tr S."""
         return self.added.trace / self.before.trace
 
     @property
