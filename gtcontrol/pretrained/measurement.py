@@ -8,20 +8,55 @@ import numpy as np
 
 from .._check import Array
 from .forward import BlockRecord
+from .stack import Block, Stack
 from .weights import Floats
 
-__all__ = ["RECORDS", "LayerMoments", "Moments", "covariance", "measure_layer", "moments"]
+__all__ = [
+    "LayerMoments",
+    "Moments",
+    "covariance",
+    "given",
+    "measure_layer",
+    "moments",
+    "wanted",
+]
 
-#: What has to be recorded of a block.
-RECORDS = ("input", "attended", "attention", "residual", "output")
+#: Directions with less variance than this fraction of the largest are left out of regressions.
+NEGLIGIBLE = 1e-10
+
+
+def wanted(stack: Stack) -> tuple[str, ...]:
+    """What has to be recorded of each block."""
+    inside = ("norm", "mlp") if any(b.placement == "post" for b in stack.blocks) else ()
+    return ("input", "attended", "attention", *inside, "output")
+
+
+def given(array: Floats | None) -> Floats:
+    """An array that was recorded."""
+    if array is None:
+        raise TypeError("a record of a layer lacks an array that was asked for.")
+    return array
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Mean (d,) and covariance (d, d) of tokens, in double precision."""
+    """Moments of T sequences of N tokens, in double precision.
 
+    Attributes
+    ----------
+    count : int
+        T N.
+    mean : (d,) array
+    covariance : (d, d) array
+        Over all tokens, normalised by T N.
+    between : (d, d) array
+        That of the means of the sequences: what the tokens of a sequence share.
+    """
+
+    count: int
     mean: Array
     covariance: Array
+    between: Array
 
     @property
     def trace(self) -> float:
@@ -65,11 +100,17 @@ class LayerMoments:
 
     @property
     def affine(self) -> float:
-        """R² of the best affine map from u to a: tr(Cov(a, u) Cov(u)⁺ Cov(u, a))/tr Cov(a)."""
+        """R² of the best affine map from u to a, adjusted for the number of its coefficients.
+
+        R² = tr(Cov(a, u) Cov(u)⁺ Cov(u, a))/tr Cov(a); with n tokens that vary in r directions
+        chance alone gives r/(n - 1), so 1 - (1 - R²)(n - 1)/(n - 1 - r) is returned.
+        """
         values, vectors = np.linalg.eigh(self.attended.covariance)
         kept = values > NEGLIGIBLE * values[-1]
         projected = self.added_attended @ vectors[:, kept]
-        return float(np.sum(projected**2 / values[kept])) / self.added.trace
+        plain = float(np.sum(projected**2 / values[kept])) / self.added.trace
+        n, r = self.added.count, int(np.count_nonzero(kept))
+        return 1 - (1 - plain) * (n - 1) / max(n - 1 - r, 1)
 
     def explained(self, K: Array, c: Array) -> float:
         """R² of the map a ≈ c + K u over all tokens; negative if the mean of a is better.
@@ -86,27 +127,24 @@ class LayerMoments:
         return 1 - error / self.added.trace
 
 
-#: Directions with less variance than this fraction of the largest are left out of regressions.
-NEGLIGIBLE = 1e-10
-
-
-def measure_layer(record: BlockRecord) -> LayerMoments:
-    """Moments of one layer from what was recorded of it (:data:`RECORDS`)."""
-    x, u, a, after = record.input, record.attended, record.attention, record.output
-    if x is None or u is None or a is None or after is None:
-        raise TypeError(f"of layer {record.layer} there must be {', '.join(RECORDS)}.")
-    before, added = moments(x), moments(a)
+def measure_layer(record: BlockRecord, block: Block) -> LayerMoments:
+    """Moments of one layer from what was recorded of it, see :func:`wanted`."""
+    x, a = given(record.input), given(record.attention)
+    before, added, after = moments(x), moments(a), moments(given(record.output))
     cross = covariance(a, x)
-    if u is x:  # norms come last
-        return LayerMoments(before, before, added, moments(after), cross, before.covariance, cross)
-    return LayerMoments(
-        before, moments(u), added, moments(after), cross, covariance(u, x), covariance(a, u)
-    )
+    if block.placement == "post" or block.norm_attention is None:
+        return LayerMoments(before, before, added, after, cross, before.covariance, cross)
+    u = given(record.attended)
+    return LayerMoments(before, moments(u), added, after, cross, covariance(u, x), covariance(a, u))
 
 
 def moments(tokens: Floats) -> Moments:
-    """Mean and covariance over all tokens (T, N, d), normalised by T N."""
-    return Moments(_mean(tokens), covariance(tokens, tokens))
+    """Moments of T sequences of N tokens, (T, N, d)."""
+    means = tokens.mean(axis=1, dtype=np.float64)
+    apart = means - means.mean(axis=0)
+    between = apart.T @ apart / len(means)
+    count = tokens.shape[0] * tokens.shape[1]
+    return Moments(count, _mean(tokens), covariance(tokens, tokens), between)
 
 
 def covariance(first: Floats, second: Floats) -> Array:
