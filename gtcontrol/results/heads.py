@@ -109,15 +109,18 @@ class HeadTable:
 
     def pack(self) -> dict[str, Any]:
         """Plain values."""
-        return {**pack_plain(self), "rows": [pack_plain(row) for row in self.rows]}
+        rows = [pack_plain(row) for row in self.rows]
+        return {**pack_plain(self), "total": len(rows), "rows": rows}
 
     @classmethod
     def unpack(cls, values: Any, layers: int) -> HeadTable:
         """Restore the heads of layers 1 to `layers`."""
         given = plain(cls, values)
         entries = values["rows"]
-        if not isinstance(entries, list) or given["count"] < 2:
-            raise ResultFileInvalid("`rows` of the heads is no list, or `count` is below 2.")
+        if not isinstance(entries, list) or values["total"] != len(entries):
+            raise ResultFileInvalid("`rows` of the heads is no list of `total` entries.")
+        if given["count"] < 2:
+            raise ResultFileInvalid(f"`count` of the heads is {given['count']}; at least 2.")
         rows = tuple(restore(HeadFacts, entry) for entry in entries)
         places = [(row.layer, row.head) for row in rows]
         heads = {k: sum(1 for layer, _ in places if layer == k) for k in range(1, layers + 1)}

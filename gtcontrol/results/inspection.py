@@ -12,7 +12,7 @@ from ..problem.definitions import InspectionProblem
 from ..status import LayerVerdict, Status
 from .base import Arrays, Result
 from .gaussianity import Gaussianity
-from .heads import HeadTable
+from .heads import NEUTRAL, HeadTable
 from .layers import LawProfile, LayerFacts
 from .plain import pack_plain, plain, read_status, restore
 
@@ -104,6 +104,15 @@ class Inspection(Result):
         """Layers, from 1, whose verdict is one of these."""
         pairs = zip(self.layers, self.verdicts, strict=True)
         return tuple(facts.layer for facts, verdict in pairs if verdict in verdicts)
+
+    @property
+    def signs(self) -> str:
+        """Sign of the summed head rate of each layer: "-" contracts, "+" expands, "0" neither.
+
+        Rates are those of the mean field, as the sign rule of the theory has it.
+        """
+        rates = [facts.rate for facts in self.layers]
+        return "".join("0" if abs(r) <= NEUTRAL else "+" if r > 0 else "-" for r in rates)
 
     @property
     def log_errors(self) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -106,10 +106,7 @@ class ShapeSeries:
     def _of_rank(self, rank: int) -> Array:
         if rank not in self._invariants:
             self._invariants[rank] = np.array(
-                [
-                    _invariant(_principal(self._normal(i, rank))[0])
-                    for i in range(self.baselines)
-                ]
+                [_invariant(_principal(self._normal(i, rank))[0]) for i in range(self.baselines)]
             )
         return self._invariants[rank]
 
