@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .forward import BlockRecord
 
 __all__ = [
-    "RECORDS",
     "AttentionWeights",
     "Block",
     "Embedding",
@@ -203,7 +202,7 @@ class Stack:
         *,
         positions: bool = True,
     ) -> Iterator[BlockRecord]:
-        """Yield the records of :meth:`run` block by block, so that one is in memory at a time.
+        """Return the records of :meth:`run` one by one, so that only one is in memory at a time.
 
         Parameters
         ----------
@@ -212,10 +211,10 @@ class Stack:
         positions : bool
             All as in :meth:`run`.
 
-        Yields
-        ------
-        BlockRecord
+        Returns
+        -------
+        iterator of BlockRecord
         """
         from .forward import walk
 
-        yield from walk(self, tokens, record, positions=positions)
+        return walk(self, tokens, record, positions=positions)

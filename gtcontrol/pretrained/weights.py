@@ -202,11 +202,6 @@ class Rope:
         if not (math.isfinite(self.theta) and self.theta > 0):
             raise InvalidNumber(f"`theta` must be positive and finite; it is {self.theta}.")
 
-    def angles(self, count: int, head_width: int) -> Array:
-        """Return the angle of every position and pair of entries, (count, head_width/2)."""
-        frequencies = self.theta ** (-np.arange(0, head_width, 2) / head_width)
-        return np.asarray(np.arange(count)[:, None] * frequencies)
-
 
 def _fit(part: Any, pattern: dict[str, tuple[str, ...]]) -> None:
     """Refuse arrays whose shapes do not follow `pattern`, or which are not finite.
