@@ -33,9 +33,7 @@ def blocks_of(names: Names, config: dict[str, Any]) -> tuple[Block, ...]:
         return tuple(_block(names, config, (i,), i) for i in range(depth))
     groups = whole(config, "num_hidden_groups", 1)
     inner = whole(config, "inner_group_num", 1)
-    made = {
-        (g, j): _block(names, config, (g, j), g) for g in range(groups) for j in range(inner)
-    }
+    made = {(g, j): _block(names, config, (g, j), g) for g in range(groups) for j in range(inner)}
     order = [(int(i / (depth / groups)), j) for i in range(depth) for j in range(inner)]
     return tuple(made[index] for index in order)
 
