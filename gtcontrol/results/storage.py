@@ -17,6 +17,7 @@ from .comparison import Comparison
 from .design import Design
 from .filtering import FilterRun
 from .folders import path_of
+from .inspection import Inspection
 from .mixture import MixtureRun
 from .reachability import Reachability
 from .riccati import RiccatiSolution
@@ -54,6 +55,7 @@ _KINDS: dict[str, type[Result]] = {
         RiccatiSolution,
         Comparison,
         FilterRun,
+        Inspection,
         Closeness,
         MixtureRun,
         Tracking,

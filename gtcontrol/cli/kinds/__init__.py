@@ -31,6 +31,7 @@ KINDS = (
     "closeness",
     "mixture",
     "tokens",
+    "inspect",
 )
 
 

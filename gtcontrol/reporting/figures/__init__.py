@@ -11,6 +11,7 @@ from ...results.closeness import Closeness
 from ...results.comparison import Comparison
 from ...results.design import Design
 from ...results.filtering import FilterRun
+from ...results.inspection import Inspection
 from ...results.mixture import MixtureRun
 from ...results.reachability import Reachability
 from ...results.riccati import RiccatiSolution
@@ -41,7 +42,8 @@ def draw(result: Result) -> dict[str, Figure]:
         filter "states", "errors" (with tokens of several numbers) and "innovations"; feedback
         "distances", "sample", "deviation", "gains" and "tolerated"; studies of closeness and of
         mixtures "distances" and, beyond the line, "law"; a validation "variance", "errors" (with
-        several numbers of tokens), "shape" (if it was tested) and "stamps".
+        several numbers of tokens), "shape" (if it was tested) and "stamps"; an inspection of a
+        pretrained model "shape", "heads", "drift", "variance", "spectrum" and "errors".
 
     Returns
     -------
@@ -55,6 +57,7 @@ def draw(result: Result) -> dict[str, Figure]:
         comparison,
         design,
         filtering,
+        inspection,
         laws,
         spectra,
         tracking,
@@ -69,6 +72,7 @@ def draw(result: Result) -> dict[str, Figure]:
         Comparison: comparison.pictures,
         RiccatiSolution: spectra.pictures,
         FilterRun: filtering.pictures,
+        Inspection: inspection.pictures,
         Closeness: closeness.closeness,
         MixtureRun: closeness.mixture,
         TokenRun: lambda run: {"path": clouds.tokens(run)},

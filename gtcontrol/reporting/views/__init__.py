@@ -11,6 +11,7 @@ from ...results.closeness import Closeness
 from ...results.comparison import Comparison
 from ...results.design import Design
 from ...results.filtering import FilterRun
+from ...results.inspection import Inspection
 from ...results.mixture import MixtureRun
 from ...results.reachability import Reachability
 from ...results.riccati import RiccatiSolution
@@ -25,6 +26,7 @@ from . import (
     comparison,
     design,
     filtering,
+    inspection,
     mixture,
     reachability,
     riccati,
@@ -49,6 +51,7 @@ _VIEWS: dict[type[Result], Callable[[Any], View]] = {
     Comparison: comparison.view,
     RiccatiSolution: riccati.view,
     FilterRun: filtering.view,
+    Inspection: inspection.view,
     Closeness: closeness.view,
     MixtureRun: mixture.view,
     TokenRun: tokens.view,

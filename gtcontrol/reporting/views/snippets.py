@@ -17,6 +17,7 @@ from ...problem.definitions import (
     ComparisonProblem,
     DesignProblem,
     FilterProblem,
+    InspectionProblem,
     MixtureProblem,
     ReachabilityProblem,
     SimulationProblem,
@@ -35,6 +36,7 @@ __all__ = [
     "designing",
     "filtering",
     "following",
+    "inspecting",
     "measuring",
     "reaching",
     "simulating",
@@ -247,6 +249,20 @@ def reaching(problem: ReachabilityProblem) -> str:
     return (
         f"{laws}answer = gt.reachable(start, target, controls={problem.controls!r})\n"
         "print(answer.summary())\n"
+    )
+
+
+def inspecting(problem: InspectionProblem) -> str:
+    """Python code that inspects the model again."""
+    p = problem
+    options = [f"input={p.input!r}", f"tokens={p.tokens}", f"sequences={p.sequences}"]
+    if p.data:
+        options.append(f"data={p.data!r}")
+    options.append(f"rng={p.seed}")
+    listed = "".join(f"    {option},\n" for option in options)
+    return (
+        "import gtcontrol as gt\n"
+        f"seen = gt.pretrained.inspect(\n    {p.model!r},\n{listed})\nprint(seen.summary())\n"
     )
 
 
