@@ -409,7 +409,9 @@ def test_a_missing_weight_is_named(folders, tmp_path):
 def test_a_weight_of_another_shape_is_named(folders, tmp_path):
     copy(folders("bert")[0], tmp_path)
     change_config(tmp_path, intermediate_size=41)
-    assert "intermediate.dense" in broken(tmp_path, r"has shape \(40,.*asks for \(41,")
+    # Older versions of transformers do not say which shapes.
+    match = r"has (shape \(40,.*|another shape .*)config.json asks for"
+    assert "intermediate.dense" in broken(tmp_path, match)
 
 
 def test_weights_that_are_not_finite_are_noticed(folders, tmp_path):

@@ -103,11 +103,13 @@ def build(
 
 
 def _refuse_shapes(mismatched: Any, source: str) -> None:
-    for name, found, wanted in sorted(mismatched):
-        raise ModelFileInvalid(
-            f"the weight {name} of {source} has shape {tuple(found)}, but config.json asks for "
-            f"{tuple(wanted)}."
-        )
+    """Refuse weights of wrong shapes: names, in newer versions with both shapes."""
+    for item in sorted(mismatched, key=str):
+        name, detail = item, "has another shape than config.json asks for"
+        if not isinstance(item, str):
+            name, found, wanted = item
+            detail = f"has shape {tuple(found)}, but config.json asks for {tuple(wanted)}"
+        raise ModelFileInvalid(f"the weight {name} of {source} {detail}.")
 
 
 def _fill_missing(
@@ -123,7 +125,8 @@ def _fill_missing(
         if known is None:
             continue
         if state[known].shape != weights[name].shape:
-            _refuse_shapes([(name, weights[name].shape, state[known].shape)], source)
+            wrong = (name, weights[name].shape, state[known].shape)
+            _refuse_shapes([wrong], source)
         with torch.no_grad():
             state[known].copy_(weights[name])
         lacking.remove(known)
