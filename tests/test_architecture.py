@@ -217,6 +217,7 @@ def test_the_calls_upward_are_those_of_results():
         "reporting.html",
         "validation.kernels",
         "pretrained",
+        "pretrained.samples",
     }
     base = next(s for s in sources() if s.name == "results.base")
     named = re.findall(r"gtcontrol\.(\w+)", ast.unparse(base.tree).replace("gtcontrol.load", ""))

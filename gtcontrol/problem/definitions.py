@@ -29,6 +29,7 @@ __all__ = [
     "ComparisonProblem",
     "DesignProblem",
     "FilterProblem",
+    "InspectionProblem",
     "MixtureProblem",
     "Problem",
     "ReachabilityProblem",
@@ -238,6 +239,24 @@ class FilterProblem:
     centred: bool = False
     antithetic: bool = False
     moment_matched: bool = False
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class InspectionProblem:
+    """Ask where the Gaussian theory holds in a pretrained model, for one kind of input.
+
+    `input` is "matched" (Gaussian tokens with the moments of real embeddings), "isotropic"
+    (Gaussian tokens with a multiple of the identity as covariance) or "real"; `data` is the file
+    or folder of the real input, empty for what comes with the model or the package.
+    """
+
+    model: str
+    input: str = "matched"
+    data: str = ""
+    tokens: int = 512
+    sequences: int = 16
+    seed: int = 0
     name: str = ""
 
 

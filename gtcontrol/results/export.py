@@ -14,7 +14,7 @@ from ..errors import ResultFileInvalid
 from ..problem.definitions import ExportProblem
 from ..status import Status
 from .base import Arrays, Result, exporting
-from .layers import LayerWeights
+from .network import LayerWeights
 from .packing import pack_gaussian, unpack_gaussian
 from .plain import agree, pack_plain, plain, read_array, read_status
 from .schedules import pack_schedule, unpack_schedule

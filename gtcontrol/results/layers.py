@@ -1,183 +1,158 @@
-"""Weights of residual softmax attention layers, as arrays and as files."""
+"""Layers of a pretrained model: token laws over depth, and how each layer stands to theory."""
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .. import _check
 from .._check import Array
 from ..errors import ResultFileInvalid
-from .plain import Arrays, pack_plain, plain, read_array
-from .tensor_files import DTYPES, encode
+from ..status import LayerVerdict
+from .gaussianity import Gaussianity
+from .plain import Arrays, read_array
 
-__all__ = ["LAYERS_FILE", "WEIGHTS_FILE", "LayerWeights"]
+__all__ = ["NEAR_LEADING", "NEAR_SLICED", "PREDICTED", "LawProfile", "LayerFacts", "near_gaussian"]
 
-#: Names of the files that hold a network by itself.
-WEIGHTS_FILE, LAYERS_FILE = "weights.safetensors", "layers.json"
+#: Sliced W₂ beyond the baseline, in standard deviations, up to which a cloud is near Gaussian ...
+NEAR_SLICED = 0.05
 
-#: What a network computes, in words, for readers of its files.
-_FORMULAS = (
-    "x is (N, dim) or (batch, N, dim); for each layer l in order: x = x + step * v(x)",
-    "v(x) = affine.weight x + affine.bias + output.weight concat_h(attention_h(x))",
-    "attention_h(x)_i = sum_j softmax_j(scale * <q_hi, k_hj>) v_hj",
-    "j runs over all tokens of the sequence; with mask_self over all but i",
-    "q = query.weight x + query.bias, k = key.weight x, v = value.weight x",
-    "rows h*head_dim ... (h+1)*head_dim - 1 of q, k and v belong to head h, from 0",
-)
+#: ... and the same over the leading principal directions.
+NEAR_LEADING = 0.15
 
-#: Names of the tensors with their shapes; l stands for the number of a layer, from 0.
-_SHAPES = {
-    "step": "()",
-    "blocks.l.query.weight": "(heads*head_dim, dim)",
-    "blocks.l.query.bias": "(heads*head_dim,)",
-    "blocks.l.key.weight": "(heads*head_dim, dim)",
-    "blocks.l.value.weight": "(heads*head_dim, dim)",
-    "blocks.l.output.weight": "(dim, heads*head_dim)",
-    "blocks.l.affine.weight": "(dim, dim)",
-    "blocks.l.affine.bias": "(dim,)",
-}
+#: Relative error of mean and covariance, beyond the sampling error, up to which they count as
+#: predicted.
+PREDICTED = 0.2
 
-#: Those that a network without attention has.
-_AFFINE = ("step", "blocks.l.affine.weight", "blocks.l.affine.bias")
 
-_MATRICES = ("query", "key", "value", "output", "affine")
+def near_gaussian(shape: Gaussianity) -> bool:
+    """Whether the sliced distances are small; heavy tails (the spread) may still be seen."""
+    leading = shape["leading"]
+    beyond = math.sqrt(max(leading.value**2 - leading.baseline**2, 0.0))
+    return shape.distance <= NEAR_SLICED and beyond <= NEAR_LEADING
+
+
+@dataclass(frozen=True)
+class LayerFacts:
+    """One layer: what attention does to the variance, and how well theory predicts it.
+
+    With x the residual stream before attention, S its covariance and a what attention adds,
+    tr Cov(x + a) = (1 + drift + gain) tr S exactly, where drift = 2 tr Cov(a, x)/tr S and gain =
+    tr Cov(a)/tr S.
+
+    Errors of the laws after the layer are relative to √tr S of the measured law: of the mean
+    |m - m'|, of the covariance the Bures distance.  ``step`` starts from the measured moments
+    before the layer, ``chain`` from those of the input of the first layer, both with the closure
+    for finitely many tokens; ``field`` is the chain in the mean field of infinitely many.
+
+    Parameters
+    ----------
+    layer : int
+        From 1.
+    drift, gain : float
+        Measured.
+    rate, effective_rate : float
+        What theory gives for the drift: sum over the heads in the mean field, and corrected for
+        finitely many tokens.
+    pointwise : float
+        R² of the affine map c + K x of theory (finitely many tokens) as a prediction of what
+        attention adds to each token.
+    affine : float
+        R² of the best affine map.
+    step_mean, step_covariance, chain_mean, chain_covariance, field_mean, field_covariance : float
+    floor : float
+        Error of the covariance that drawing so many tokens makes by itself.
+    """
+
+    layer: int
+    drift: float
+    gain: float
+    rate: float
+    effective_rate: float
+    pointwise: float
+    affine: float
+    step_mean: float
+    step_covariance: float
+    chain_mean: float
+    chain_covariance: float
+    field_mean: float
+    field_covariance: float
+    floor: float
+
+    @property
+    def predicted(self) -> bool:
+        """Whether the moments after the layer follow from those before it, within tolerance."""
+        return self._within(self.step_mean, self.step_covariance)
+
+    @property
+    def followed(self) -> bool:
+        """Whether they follow from those of the input of the first layer, within tolerance."""
+        return self._within(self.chain_mean, self.chain_covariance)
+
+    def _within(self, mean: float, covariance: float) -> bool:
+        beyond = math.sqrt(max(covariance**2 - self.floor**2, 0.0))
+        return beyond <= PREDICTED and mean <= PREDICTED
+
+    def verdict(self, shape: Gaussianity) -> LayerVerdict:
+        """How the layer stands to theory, with the shape of the tokens after it."""
+        near = near_gaussian(shape)
+        if self.predicted:
+            return LayerVerdict.HOLDS if near else LayerVerdict.MOMENTS
+        return LayerVerdict.SHAPE if near else LayerVerdict.FAILS
 
 
 @dataclass(frozen=True, eq=False)
-class LayerWeights:
-    """Weights of n residual layers x + h (attention(x) + A x + b) with H heads of width k.
-
-    The score of query x and key y is scale · ⟨W_Q x + b_Q, W_K y⟩ with scale = 1/√k, and a head
-    adds W_O W_V times the average of the tokens under the softmax of the scores.
+class LawProfile:
+    """Moments of the tokens over depth: of the input, then after each of n layers.
 
     Attributes
     ----------
-    step : float
-        h, the same for all layers.
-    heads, head_dim : int
-        H and k; zero heads are a network without attention.
-    mask_self : bool
-        Whether no token attends to itself.
-    dtype : str
-        Type in which the network is to work, "float64" or "float32"; the arrays are float64.
-    query, key, value : (n, H k, d) arrays
-        W_Q, W_K and W_V of all heads, one below the other.
-    query_bias : (n, H k) array
-        b_Q.  A bias of the keys would drop out of the softmax, one of the values is part of b.
-    output : (n, d, H k) array
-        W_O of all heads, side by side.
-    affine : (n, d, d) array
-        A.
-    bias : (n, d) array
-        b.
+    means : (n + 1, d) array
+    traces : (n + 1,) array
+        Total variance.
+    ranks : (n + 1,) array
+        Effective rank (tr S)²/tr S².
+    spectra : (n + 1, k) array
+        Leading eigenvalues of the covariance, largest first.
     """
 
-    step: float
-    heads: int
-    head_dim: int
-    mask_self: bool
-    dtype: str
-    query: Array
-    query_bias: Array
-    key: Array
-    value: Array
-    output: Array
-    affine: Array
-    bias: Array
-
-    @property
-    def layers(self) -> int:
-        """Number n of layers."""
-        return int(self.bias.shape[0])
-
-    @property
-    def dim(self) -> int:
-        """Dimension d of the tokens."""
-        return int(self.bias.shape[1])
-
-    @property
-    def scale(self) -> float:
-        """Factor of the inner products of queries and keys, 1/√k."""
-        return 1.0 / math.sqrt(self.head_dim) if self.head_dim else 1.0
-
-    @property
-    def numbers(self) -> int:
-        """How many numbers the weights are."""
-        matrices = sum(int(getattr(self, name).size) for name in _MATRICES)
-        return matrices + int(self.query_bias.size) + int(self.bias.size)
-
-    def tensors(self) -> dict[str, NDArray[Any]]:
-        """Weights by their names in a ``state_dict``, in the type of the network."""
-        made: dict[str, Array] = {"step": np.array(self.step)}
-        for i in range(self.layers):
-            if self.heads:
-                made[f"blocks.{i}.query.weight"] = self.query[i]
-                made[f"blocks.{i}.query.bias"] = self.query_bias[i]
-                made[f"blocks.{i}.key.weight"] = self.key[i]
-                made[f"blocks.{i}.value.weight"] = self.value[i]
-                made[f"blocks.{i}.output.weight"] = self.output[i]
-            made[f"blocks.{i}.affine.weight"] = self.affine[i]
-            made[f"blocks.{i}.affine.bias"] = self.bias[i]
-        return {name: np.asarray(value, dtype=self.dtype) for name, value in made.items()}
-
-    def files(self) -> dict[str, bytes]:
-        """Content of the files that hold the network by itself, by name."""
-        sizes = {
-            "dim": self.dim,
-            "layers": self.layers,
-            "heads": self.heads,
-            "head_dim": self.head_dim,
-            "step": self.step,
-            "scale": self.scale,
-            "mask_self": self.mask_self,
-            "dtype": self.dtype,
-        }
-        document = {
-            **sizes,
-            "weights": WEIGHTS_FILE,
-            "formulas": list(_FORMULAS),
-            "tensors": _SHAPES if self.heads else {k: _SHAPES[k] for k in _AFFINE},
-        }
-        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-        return {
-            WEIGHTS_FILE: encode(self.tensors(), {"format": "pt"}),
-            LAYERS_FILE: text.encode(),
-        }
-
-    def pack(self) -> tuple[dict[str, Any], Arrays]:
-        """Plain values and arrays."""
-        names = (*_MATRICES, "query_bias", "bias")
-        return pack_plain(self), {f"weights.{name}": getattr(self, name) for name in names}
+    means: Array
+    traces: Array
+    ranks: Array
+    spectra: Array
 
     @classmethod
-    def unpack(cls, values: dict[str, Any], arrays: Arrays) -> LayerWeights:
-        """Restore the weights."""
-        found = plain(cls, values)
-        _check.number("step", found["step"], low=0.0, strict=True)
-        _check.integer("heads", found["heads"], low=0)
-        _check.integer("head_dim", found["head_dim"], low=0)
-        if found["dtype"] not in DTYPES:
-            raise ResultFileInvalid(
-                f"`dtype` is {found['dtype']!r:.40}; expected one of {', '.join(DTYPES)}."
-            )
-        width = found["heads"] * found["head_dim"]
-        bias = read_array(arrays, "weights.bias", None, None)
-        n, d = bias.shape
-        if not n or not d:
-            raise ResultFileInvalid("the weights are those of no layer, or of no dimension.")
+    def of(cls, means: list[Array], covariances: list[Array], leading: int) -> LawProfile:
+        """Build from means and covariances (d, d)."""
+        spectra = [np.linalg.eigvalsh(S)[::-1] for S in covariances]
+        traces = np.array([float(np.trace(S)) for S in covariances])
+        squares = np.array([float(np.sum(S**2)) for S in covariances])
         return cls(
-            **found,
-            query=read_array(arrays, "weights.query", n, width, d),
-            query_bias=read_array(arrays, "weights.query_bias", n, width),
-            key=read_array(arrays, "weights.key", n, width, d),
-            value=read_array(arrays, "weights.value", n, width, d),
-            output=read_array(arrays, "weights.output", n, d, width),
-            affine=read_array(arrays, "weights.affine", n, d, d),
-            bias=bias,
+            means=np.array(means, dtype=np.float64),
+            traces=traces,
+            ranks=traces**2 / squares,
+            spectra=np.array([np.maximum(values[:leading], 0.0) for values in spectra]),
         )
+
+    def pack(self, name: str) -> Arrays:
+        """Arrays under the prefix `name`."""
+        return {f"{name}.{key}": getattr(self, key) for key in _ARRAYS}
+
+    @classmethod
+    def unpack(cls, name: str, arrays: Arrays, count: int, dim: int) -> LawProfile:
+        """Restore the moments of `count` laws of dimension `dim`."""
+        spectra = read_array(arrays, f"{name}.spectra", count, None)
+        if not 1 <= spectra.shape[1] <= dim:
+            raise ResultFileInvalid(
+                f"`{name}.spectra` has {spectra.shape[1]} eigenvalues in dimension {dim}."
+            )
+        return cls(
+            means=read_array(arrays, f"{name}.means", count, dim),
+            traces=read_array(arrays, f"{name}.traces", count),
+            ranks=read_array(arrays, f"{name}.ranks", count),
+            spectra=spectra,
+        )
+
+
+_ARRAYS = ("means", "traces", "ranks", "spectra")

@@ -18,6 +18,7 @@ from .design import Design
 from .export import ExportCheck
 from .filtering import FilterRun
 from .folders import path_of
+from .inspection import Inspection
 from .mixture import MixtureRun
 from .reachability import Reachability
 from .riccati import RiccatiSolution
@@ -55,6 +56,7 @@ _KINDS: dict[str, type[Result]] = {
         RiccatiSolution,
         Comparison,
         FilterRun,
+        Inspection,
         Closeness,
         MixtureRun,
         Tracking,

@@ -32,6 +32,7 @@ KINDS = (
     "closeness",
     "mixture",
     "tokens",
+    "inspect",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,7 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
                     f"{path} names the part {part.name}, which is not in the same folder."
                 )
         return paths
-    raise ModelFileInvalid(
-        f"{folder} holds no weights; expected one of {', '.join(WEIGHT_FILES)}."
-    )
+    raise ModelFileInvalid(f"{folder} holds no weights; expected one of {', '.join(WEIGHT_FILES)}.")
 
 
 def read_weights(folder: Path) -> dict[str, Any]:
@@ -74,13 +73,9 @@ def _read_safetensors(path: Path) -> dict[str, Any]:
 def _read_pickled(path: Path) -> dict[str, Any]:
     torch = torch_library()
     try:
-        try:
-            loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        except RuntimeError as error:
-            if "mmap can only be used" not in str(error):
-                raise
-            # Files older than torch 1.6 cannot be mapped.
-            loaded = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            loaded = _unpickle(path)
     except pickle.UnpicklingError as error:
         if "weights_only" in str(error).lower():
             raise ModelFileInvalid(
@@ -93,10 +88,19 @@ def _read_pickled(path: Path) -> dict[str, Any]:
     if isinstance(loaded, dict) and isinstance(loaded.get("state_dict"), dict):
         loaded = loaded["state_dict"]
     if not isinstance(loaded, dict):
-        raise ModelFileInvalid(
-            f"{path} holds {type(loaded).__name__}; expected weights by name."
-        )
+        raise ModelFileInvalid(f"{path} holds {type(loaded).__name__}; expected weights by name.")
     return {str(name): value for name, value in loaded.items() if torch.is_tensor(value)}
+
+
+def _unpickle(path: Path) -> Any:
+    """What torch's restricted reader makes of a file, mapped into memory if it is not too old."""
+    torch = torch_library()
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except RuntimeError as error:
+        if "mmap can only be used" not in str(error):
+            raise
+        return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def _damaged(path: Path, error: Exception) -> ModelFileInvalid:

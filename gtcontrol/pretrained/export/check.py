@@ -17,7 +17,7 @@ from ...problem import memory
 from ...problem.definitions import ExportProblem
 from ...progress import Progress, silent
 from ...results.export import ExportCheck
-from ...results.layers import LayerWeights
+from ...results.network import LayerWeights
 from ...simulation.run import simulate
 from ...status import Status
 from .discretisation import require_finite

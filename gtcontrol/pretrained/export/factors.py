@@ -10,7 +10,7 @@ import numpy as np
 from ..._check import Array
 from ...parameters import Head, Parameters
 from ...problem import memory
-from ...results.layers import LayerWeights
+from ...results.network import LayerWeights
 from ...schedule import Schedule
 
 __all__ = ["factorise", "score_factors", "value_factors"]

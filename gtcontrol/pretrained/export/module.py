@@ -15,7 +15,7 @@ from torch.nn.utils import skip_init
 from ..._check import Array
 from ...errors import InvalidShape
 from ...progress import Progress
-from ...results.layers import LayerWeights
+from ...results.network import LayerWeights
 
 __all__ = ["AttentionBlock", "ResidualTransformer", "move"]
 

@@ -8,7 +8,7 @@ from ... import _check
 from ..._threads import single_threaded
 from ...errors import InvalidMethod, MissingPackage
 from ...gaussian import Gaussian
-from ...results.layers import LayerWeights
+from ...results.network import LayerWeights
 from ...results.tensor_files import DTYPES
 from ...schedule import Schedule
 from .discretisation import corrected, require_finite, sampled

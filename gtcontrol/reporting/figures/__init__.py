@@ -12,6 +12,7 @@ from ...results.comparison import Comparison
 from ...results.design import Design
 from ...results.export import ExportCheck
 from ...results.filtering import FilterRun
+from ...results.inspection import Inspection
 from ...results.mixture import MixtureRun
 from ...results.reachability import Reachability
 from ...results.riccati import RiccatiSolution
@@ -43,7 +44,8 @@ def draw(result: Result) -> dict[str, Figure]:
         "distances", "sample", "deviation", "gains" and "tolerated"; studies of closeness and of
         mixtures "distances" and, beyond the line, "law"; a validation "variance", "errors" (with
         several numbers of tokens), "shape" (if it was tested) and "stamps"; an exported network
-        "convergence" and, beyond the line, "tokens".
+        "convergence" and, beyond the line, "tokens"; an inspection of a pretrained model "shape",
+        "heads", "drift", "variance", "spectrum" and "errors".
 
     Returns
     -------
@@ -58,6 +60,7 @@ def draw(result: Result) -> dict[str, Figure]:
         design,
         export,
         filtering,
+        inspection,
         laws,
         spectra,
         tracking,
@@ -72,6 +75,7 @@ def draw(result: Result) -> dict[str, Figure]:
         Comparison: comparison.pictures,
         RiccatiSolution: spectra.pictures,
         FilterRun: filtering.pictures,
+        Inspection: inspection.pictures,
         Closeness: closeness.closeness,
         MixtureRun: closeness.mixture,
         TokenRun: lambda run: {"path": clouds.tokens(run)},

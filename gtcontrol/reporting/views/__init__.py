@@ -12,6 +12,7 @@ from ...results.comparison import Comparison
 from ...results.design import Design
 from ...results.export import ExportCheck
 from ...results.filtering import FilterRun
+from ...results.inspection import Inspection
 from ...results.mixture import MixtureRun
 from ...results.reachability import Reachability
 from ...results.riccati import RiccatiSolution
@@ -27,6 +28,7 @@ from . import (
     design,
     export,
     filtering,
+    inspection,
     mixture,
     reachability,
     riccati,
@@ -51,6 +53,7 @@ _VIEWS: dict[type[Result], Callable[[Any], View]] = {
     Comparison: comparison.view,
     RiccatiSolution: riccati.view,
     FilterRun: filtering.view,
+    Inspection: inspection.view,
     Closeness: closeness.view,
     MixtureRun: mixture.view,
     TokenRun: tokens.view,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...results.export import ExportCheck
-from ...results.layers import LAYERS_FILE, WEIGHTS_FILE, LayerWeights
+from ...results.network import LAYERS_FILE, WEIGHTS_FILE, LayerWeights
 from ...results.tokens import SAMPLING_BAND
 from ..wording import count, duration, number, percent
 from . import snippets

@@ -18,6 +18,7 @@ from ...problem.definitions import (
     DesignProblem,
     ExportProblem,
     FilterProblem,
+    InspectionProblem,
     MixtureProblem,
     ReachabilityProblem,
     SimulationProblem,
@@ -37,6 +38,7 @@ __all__ = [
     "exporting",
     "filtering",
     "following",
+    "inspecting",
     "measuring",
     "reaching",
     "simulating",
@@ -261,6 +263,20 @@ def reaching(problem: ReachabilityProblem) -> str:
     return (
         f"{laws}answer = gt.reachable(start, target, controls={problem.controls!r})\n"
         "print(answer.summary())\n"
+    )
+
+
+def inspecting(problem: InspectionProblem) -> str:
+    """Python code that inspects the model again."""
+    p = problem
+    options = [f"input={p.input!r}", f"tokens={p.tokens}", f"sequences={p.sequences}"]
+    if p.data:
+        options.append(f"data={p.data!r}")
+    options.append(f"rng={p.seed}")
+    listed = "".join(f"    {option},\n" for option in options)
+    return (
+        "import gtcontrol as gt\n"
+        f"seen = gt.pretrained.inspect(\n    {p.model!r},\n{listed})\nprint(seen.summary())\n"
     )
 
 
