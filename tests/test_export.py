@@ -34,6 +34,7 @@ from gtcontrol.pretrained.export.source import source_of
 from gtcontrol.problem import memory
 from gtcontrol.problem.definitions import ExportProblem
 from gtcontrol.reporting.files import write_all
+from gtcontrol.reporting.views import view
 from gtcontrol.results.export import ExportCheck
 from gtcontrol.results.tensor_files import encode
 from gtcontrol.status import Status
@@ -641,6 +642,18 @@ class TestWords:
         seen = made_by_hand(heads=False)
         assert "without attention" in seen.summary()
         assert math.isnan(seen.token_order)
+
+    @needs_torch
+    def test_the_code_of_a_report_computes_it_again(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        seen = checked(layers=[2, 4], count=60, exact=True)
+        seen.save("FOLDER")
+        names: dict = {}
+        exec(view(seen).code, names)
+        assert names["seen"].token_errors.tolist() == pytest.approx(seen.token_errors.tolist())
+        assert names["seen"].error == pytest.approx(seen.error)
+        assert isinstance(names["network"], torch.nn.Module)
+        assert "After 4 corrected layers" in capsys.readouterr().out
 
 
 class TestFiles:
