@@ -29,7 +29,7 @@ from gtcontrol.errors import (
 )
 from gtcontrol.pretrained.export.discretisation import corrected, sampled
 from gtcontrol.pretrained.export.factors import factorise
-from gtcontrol.pretrained.export.run import weights_of
+from gtcontrol.pretrained.export.run import layers_of, weights_of
 from gtcontrol.pretrained.export.source import source_of
 from gtcontrol.problem import memory
 from gtcontrol.problem.definitions import ExportProblem
@@ -188,6 +188,8 @@ class TestFactors:
             TooLarge, match=r"the weights of 1000 layers of dimension 2 .* fewer layers"
         ):
             factorise(sampled(JUMP, 1.0, 1000), mask_self=False, dtype="float64")
+        with pytest.raises(TooLarge, match=r"the weights of 1000000000000 layers of dimension 2"):
+            layers_of(source_of(JUMP, None, LAW), 10**12, exact=False)
 
 
 # -- the corrected layers ----------------------------------------------------------------

@@ -8,6 +8,7 @@ from ... import _check
 from ..._threads import single_threaded
 from ...errors import InvalidMethod, MissingPackage
 from ...gaussian import Gaussian
+from ...problem import memory
 from ...results.network import LayerWeights
 from ...results.tensor_files import DTYPES
 from ...schedule import Schedule
@@ -99,7 +100,19 @@ def weights_of(
 
 
 def layers_of(source: Source, depth: int, *, exact: bool) -> Schedule:
-    """Parameters of the layers, as a schedule of one piece for each."""
+    """Parameters of the layers, as a schedule of one piece for each.
+
+    Raises
+    ------
+    TooLarge
+        If the weights would not fit into memory; this is found out before anything is made.
+    """
+    d = source.schedule.dim
+    memory.require(
+        f"the weights of {depth} layers of dimension {d}",
+        2.0 * depth * d * (d + 1),
+        "take fewer layers",
+    )
     if not exact:
         return sampled(source.schedule, source.horizon, depth)
     start = start_of(source, "by layers that are to have the moments of its flow")
