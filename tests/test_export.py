@@ -546,6 +546,8 @@ class TestCheck:
         ] * 4
         assert seen.weights.layers == 16
         assert "INTERRUPTED" in seen.summary()
+        assert "16 layers of step" in seen.summary()
+        assert "not tried" in seen.summary()
         assert set(seen.plot()) == {"convergence", "tokens"}
 
         def at_once(fraction, text):

@@ -96,7 +96,8 @@ def _facts(result: ExportCheck) -> list[Fact]:
             else ""
         )
         facts.append(Fact("order", f"the law of plain layers is off like {law}{measured}"))
-    facts.append(Fact("network", _network(w)))
+    tried = "" if result.layers[-1] == w.layers else "; not tried"
+    facts.append(Fact("network", _network(w) + tried))
     facts.append(Fact("files", f"`{WEIGHTS_FILE}` and `{LAYERS_FILE}`, readable without gtcontrol"))
     return [*facts, Fact("work", duration(result.seconds))]
 
@@ -141,7 +142,7 @@ def _captions(result: ExportCheck) -> dict[str, str]:
     }
     if result.problem.start.dim > 1:
         captions["tokens"] = (
-            "Some tokens before and after the network that is kept, with the 2-standard-deviation "
+            f"Some tokens before and after {result.layers[-1]} layers, with the 2-standard-deviation "
             "ellipses of start and target."
         )
     return captions
