@@ -142,8 +142,8 @@ def _captions(result: ExportCheck) -> dict[str, str]:
     }
     if result.problem.start.dim > 1:
         captions["tokens"] = (
-            f"Some tokens before and after {result.layers[-1]} layers, with the 2-standard-deviation "
-            "ellipses of start and target."
+            f"Some tokens before and after {result.layers[-1]} layers, with the "
+            "2-standard-deviation ellipses of start and target."
         )
     return captions
 
