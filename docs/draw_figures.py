@@ -46,6 +46,7 @@ WANTED = {
         "distances": "track-planar-distances.png",
         "gains": "track-planar-gains.png",
     },
+    "export-planar": {"convergence": "export-planar-convergence.png"},
     "tokens-relu": {"distances": "tokens-relu-distances.png"},
     "tokens-mixture": {"law": "tokens-mixture-law.png"},
     "tokens-convergence": {"errors": "tokens-convergence-errors.png"},

@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import pretrained as pretrained
     from .certification.bracket.run import blow_up as blow_up
     from .certification.design.run import design as design
     from .certification.equilibria.run import equilibria as equilibria
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from .gaussian import Gaussian as Gaussian, wasserstein as wasserstein
     from .mixture import Mixture as Mixture
     from .parameters import Parameters as Parameters
+    from .pretrained.export.check import check_export as check_export
+    from .pretrained.export.run import to_torch as to_torch
     from .problem.bounds import Bounds as Bounds
     from .problem.costs import (
         ControlEnergy as ControlEnergy,
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
     from .results.comparison import Comparison as Comparison
     from .results.design import Design as Design
     from .results.equilibria import Equilibrium as Equilibrium
+    from .results.export import ExportCheck as ExportCheck
     from .results.filtering import FilterRun as FilterRun
     from .results.gaussianity import Gaussianity as Gaussianity
     from .results.mixture import MixtureRun as MixtureRun
@@ -104,6 +108,7 @@ _HOMES = {
     "Definiteness": "status",
     "Equilibrium": "results.equilibria",
     "Design": "results.design",
+    "ExportCheck": "results.export",
     "FeedForward": "feedforward",
     "FilterRun": "results.filtering",
     "Gaussian": "gaussian",
@@ -134,6 +139,7 @@ _HOMES = {
     "Verification": "certification.verification",
     "blow_up": "certification.bracket.run",
     "certify": "certification.run",
+    "check_export": "pretrained.export.check",
     "check_tokens": "validation.tokens",
     "LayerComparison": "comparison.kalman.discrete",
     "compare": "comparison.kalman.run",
@@ -156,6 +162,7 @@ _HOMES = {
     "simulate_tokens": "validation.tokens",
     "steer": "steering.run",
     "to_control": "comparison.feedback.systems",
+    "to_torch": "pretrained.export.run",
     "track": "comparison.feedback.tracking",
     "validate": "validation.run",
     "verify": "certification.verification",
@@ -165,7 +172,13 @@ _HOMES = {
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604 - names, all strings
 
 
+#: Public modules, imported when they are first used.
+_MODULES = ("pretrained",)
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'gtcontrol' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
@@ -174,4 +187,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*globals(), *_HOMES, *_MODULES])

@@ -20,6 +20,8 @@ __all__ = [
     "InvalidNumber",
     "InvalidPath",
     "InvalidShape",
+    "MissingPackage",
+    "ModelFileInvalid",
     "NotFinite",
     "NotSymmetric",
     "OutOfScale",
@@ -30,6 +32,7 @@ __all__ = [
     "ResultFileInvalid",
     "TooLarge",
     "Unreachable",
+    "UnsupportedModel",
 ]
 
 
@@ -115,6 +118,18 @@ class ResultFileInvalid(GtcontrolError):
 
 class OutputFailure(GtcontrolError):
     """An output folder cannot be written."""
+
+
+class MissingPackage(GtcontrolError):
+    """An optional package is needed and not installed."""
+
+
+class ModelFileInvalid(GtcontrolError):
+    """A pretrained model, or data for it, cannot be found or read."""
+
+
+class UnsupportedModel(GtcontrolError):
+    """A pretrained model is of a kind that the theory or the loader does not cover."""
 
 
 class Contradiction(RuntimeError):

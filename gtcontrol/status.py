@@ -7,6 +7,7 @@ from enum import Enum
 __all__ = [
     "Definiteness",
     "KalmanVerdict",
+    "LayerVerdict",
     "RiccatiStatus",
     "Status",
     "TokenVerdict",
@@ -124,6 +125,18 @@ class TokenVerdict(Enum):
         "cloud leaves it earlier."
     )
     UNDECIDED = "Too few clouds arrived to say how they stand to the Gaussian law."
+
+
+class LayerVerdict(Enum):
+    """How one layer of a pretrained model stands to the Gaussian theory.
+
+    The value of each member is the sentence that a user reads.
+    """
+
+    HOLDS = "Tokens are near Gaussian after the layer, and their moments are predicted."
+    MOMENTS = "The moments are predicted, although the tokens are not near Gaussian."
+    SHAPE = "Tokens are near Gaussian, but their moments are not predicted."
+    FAILS = "Tokens are not near Gaussian, and their moments are not predicted."
 
 
 class Verdict(Enum):

@@ -27,6 +27,7 @@ from gtcontrol.cli.app import app
 from gtcontrol.cli.kinds.steer import SteerTable
 from gtcontrol.problem import zoo
 from gtcontrol.steering import starts
+from tests.extras import needs_torch
 
 KINETIC = """
 kind = "steer"
@@ -423,7 +424,9 @@ def test_show_prints_the_file():
     assert done.stdout == zoo.path("steer-planar").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("kind", kinds.KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=[needs_torch] * (k == "export")) for k in kinds.KINDS]
+)
 def test_new_writes_a_file_that_check_accepts_and_run_runs(kind):
     made = gtcontrol("new", kind)
     assert made.exit_code == 0

@@ -28,9 +28,13 @@ from gtcontrol.cli import group, kinds
 from gtcontrol.cli.app import app
 from gtcontrol.problem import zoo
 from gtcontrol.problem.schema import Near, NearArray
+from tests.extras import NEED_TORCH, needs_torch, torch_is_expected
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
+
+#: Pages whose code needs torch.
+WITH_TORCH = {"docs/how-to/export.md"}
 
 PAGES = [ROOT / "README.md", *sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)]
 
@@ -78,7 +82,11 @@ def blocks(page: Path) -> list[Block]:
 
 def with_language(language: str) -> list[Any]:
     return [
-        pytest.param(page, id=name_of(page))
+        pytest.param(
+            page,
+            id=name_of(page),
+            marks=[needs_torch] if language == "python" and name_of(page) in WITH_TORCH else [],
+        )
         for page in PAGES
         if any(b.language == language for b in blocks(page))
     ]
@@ -140,6 +148,8 @@ def test_examples_of_docstrings(capsys):
     attempted, failed = 0, []
     for info in pkgutil.walk_packages(gt.__path__, "gtcontrol."):
         if info.name.endswith("__main__"):  # importing it runs the command line
+            continue
+        if info.name.removeprefix("gtcontrol.") in NEED_TORCH and not torch_is_expected():
             continue
         result = doctest.testmod(importlib.import_module(info.name))
         attempted += result.attempted

@@ -53,7 +53,8 @@ def typed_names() -> dict[str, str]:
         assert node.level == 1
         for alias in node.names:
             assert alias.asname == alias.name  # marks a re-export
-            names[alias.name] = node.module
+            if node.module is not None:  # else a public module
+                names[alias.name] = node.module
     return names
 
 
@@ -67,6 +68,13 @@ def test_each_public_name_is_where_it_should_be(name):
     module = importlib.import_module(f"gtcontrol.{gt._HOMES[name]}")
     assert getattr(gt, name) is getattr(module, name)
     assert name in dir(gt)
+
+
+def test_public_modules_are_loaded_when_they_are_used():
+    heavy = {"torch", "transformers", "onnx", "safetensors", "PIL"}
+    assert not loaded("import gtcontrol.pretrained as p; p.Stack").intersection(heavy)
+    assert gt.pretrained is importlib.import_module("gtcontrol.pretrained")
+    assert "pretrained" in dir(gt)
 
 
 def test_an_unknown_name_is_an_attribute_error():

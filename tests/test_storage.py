@@ -22,6 +22,7 @@ from gtcontrol.results.steering import Attempt, Violation
 from gtcontrol.results.writing import to_json
 from gtcontrol.status import Status
 from tests.strategies import orthogonal
+from tests.test_export import made_by_hand as exported
 from tests.test_simulation import LAW, general, interrupt_after
 from tests.test_tokens import TestCheckTokens as Plans
 
@@ -171,6 +172,9 @@ RESULTS = TRAJECTORIES | {
         dtype="float32",
         feedforward=gt.FeedForward([[1.0, 0.5]], [0.1], [[0.2], [0.3]], "gelu"),
     ),
+    "export": lambda: exported(exact=True),
+    "export-without-attention": lambda: exported(heads=False),
+    "export-interrupted": lambda: exported(tried=1),
     "tokens-without-bound": lambda: gt.simulate_tokens(
         np.zeros((4, 2)), gt.Parameters(noise=np.eye(2)), 1.0, layers=2, rng=1, causal=True
     ),

@@ -18,11 +18,13 @@ import pytest
 from gtcontrol.cli import kinds
 from gtcontrol.errors import ProblemFileInvalid
 from gtcontrol.problem import zoo
+from tests.extras import needs_torch
 
 ROOT = Path(__file__).resolve().parents[1]
 
 #: Problems that take more than a few seconds.
 SLOW = {
+    "export-planar",
     "filter-by-attention",
     "steer-embedding-768",
     "steer-planar",
@@ -33,9 +35,13 @@ SLOW = {
     "track-planar",
 }
 
+#: Problems that need torch.
+WITH_TORCH = {"export-planar"}
+
 ISSUED = {
     "design-attractor",
     "design-low-rank",
+    "export-planar",
     "filter-by-attention",
     "reach-rank-mismatch",
     "simulate-layers",
@@ -100,7 +106,10 @@ def test_each_problem_is_named_after_its_kind_and_says_what_it_expects(name):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in zoo.names()],
+    [
+        pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW) + [needs_torch] * (n in WITH_TORCH))
+        for n in zoo.names()
+    ],
 )
 def test_what_a_problem_expects_comes_true(name):
     result = result_of(name)

@@ -170,6 +170,55 @@ def verify(
 
 
 @app.command()
+def inspect(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="Folder of a checkpoint, ONNX file, name on the hub, or `package:NAME`.",
+            show_default=False,
+        ),
+    ],
+    source: Annotated[
+        str,
+        typer.Option("--input", metavar="matched|isotropic|real", help="What runs through it."),
+    ] = "matched",
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data", metavar="FILE", help="Real input: text, folder of images, .npy, .safetensors."
+        ),
+    ] = None,
+    tokens: Annotated[int, typer.Option(help="Tokens of each sequence.")] = 512,
+    sequences: Annotated[int, typer.Option(help="Sequences.")] = 16,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Folder for the results.  Default: runs/MODEL."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing but what went wrong.")
+    ] = False,
+) -> None:
+    """Tell where the Gaussian theory holds in a pretrained Transformer, layer by layer."""
+    from .inspecting import inspect_model
+
+    made = inspect_model(
+        model,
+        {"input": source, "data": data, "tokens": tokens, "sequences": sequences, "seed": seed},
+        out,
+        as_json=as_json,
+        quiet=quiet,
+    )
+    raise typer.Exit(made)
+
+
+@app.command()
 def report(
     directory: Annotated[
         Path,

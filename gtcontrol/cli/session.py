@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..problem import zoo
@@ -14,9 +16,10 @@ from ..results.writing import to_json
 from ..status import Status
 from . import kinds
 from .group import ANSWERED, UNANSWERED
+from .kinds.base import Task
 from .terminal import Unprintable, complain, progress_bar, say, warnings_on_one_line
 
-__all__ = ["find", "run_problem"]
+__all__ = ["Question", "find", "run_problem", "run_task"]
 
 
 def find(problem: str) -> Path:
@@ -50,17 +53,43 @@ def run_problem(
     quiet : bool
         Print nothing but errors and unmet expectations.
     """
-    from ..reporting import files as reports
-
     path = find(problem)
     document = kinds.read(path)
     task = kinds.prepare(document, path)
     folder = Path("runs") / path.stem if out is None else out
+    question = Question(document.kind, document.title, one_line(str(path)), folder)
+    return run_task(task, question, as_json=as_json, quiet=quiet)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Where a task comes from, and where its answer goes.
+
+    Attributes
+    ----------
+    kind, title : str
+    place : str
+        What messages about bad input begin with: the file; empty for none.
+    folder : Path
+        For the results.
+    """
+
+    kind: str
+    title: str
+    place: str
+    folder: Path
+
+
+def run_task(task: Task, question: Question, *, as_json: bool = False, quiet: bool = False) -> int:
+    """Run a task, write its results, and return the exit code; options as in `run_problem`."""
+    from ..reporting import files as reports
+
+    folder = question.folder
     reports.check_writable(folder)
     with (
         progress_bar(quiet=quiet) as progress,
         warnings_on_one_line(),
-        located(one_line(str(path))),
+        located(question.place) if question.place else nullcontext(),
     ):
         result = task.run(progress)
     try:
@@ -72,10 +101,10 @@ def run_problem(
         if as_json:
             say(to_json(result))
         elif not quiet:
-            say(_conclusion(document.title, result, findings, folder))
+            say(_conclusion(question.title, result, findings, folder))
     except Unprintable as error:
         raise Unprintable(f"{error} The results are in {folder}.") from None
-    return _exit_code(result, findings, folder, document.kind)
+    return _exit_code(result, findings, folder, question.kind)
 
 
 def _keep_result(result: Result, folder: Path) -> int:

@@ -29,6 +29,7 @@ __all__ = [
     "ComparisonProblem",
     "DesignProblem",
     "FilterProblem",
+    "InspectionProblem",
     "MixtureProblem",
     "Problem",
     "ReachabilityProblem",
@@ -242,6 +243,24 @@ class FilterProblem:
 
 
 @dataclass(frozen=True, eq=False)
+class InspectionProblem:
+    """Ask where the Gaussian theory holds in a pretrained model, for one kind of input.
+
+    `input` is "matched" (Gaussian tokens with the moments of real embeddings), "isotropic"
+    (Gaussian tokens with a multiple of the identity as covariance) or "real"; `data` is the file
+    or folder of the real input, empty for what comes with the model or the package.
+    """
+
+    model: str
+    input: str = "matched"
+    data: str = ""
+    tokens: int = 512
+    sequences: int = 16
+    seed: int = 0
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
 class TrackingProblem:
     """Bring perturbed starts back to a plan that carries `start` to `target`.
 
@@ -291,6 +310,27 @@ class ValidationProblem:
     name: str = ""
 
 
+@dataclass(frozen=True, eq=False)
+class ExportProblem:
+    """Export `schedule` to layers of torch, which are to carry `start` to `target`.
+
+    The network is tried with each number of `layers`, on `count` tokens that are drawn from the
+    start; the last number is that of the network which is kept, with `exact` layers or not.
+    """
+
+    start: Gaussian
+    target: Gaussian
+    schedule: Schedule
+    horizon: float
+    layers: tuple[int, ...]
+    count: int = 10_000
+    seed: int | None = 0
+    exact: bool = False
+    mask_self: bool = False
+    dtype: str = "float64"
+    name: str = ""
+
+
 Problem = (
     SimulationProblem
     | ReachabilityProblem
@@ -304,6 +344,7 @@ Problem = (
     | MixtureProblem
     | TrackingProblem
     | ValidationProblem
+    | ExportProblem
 )
 
 

@@ -14,7 +14,7 @@ from .writing import save
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Arrays", "Result", "reporting"]
+__all__ = ["Arrays", "Result", "exporting", "reporting"]
 
 
 class Result(ABC):
@@ -50,6 +50,10 @@ class Result(ABC):
         """Write one self-contained HTML page to `path` and return the path."""
         return Path(reporting().html.write(self, path))
 
+    def files(self) -> dict[str, bytes]:
+        """Content of further files, by name, that :meth:`save` writes; most results have none."""
+        return {}
+
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write ``result.json`` and ``result.npz`` into `directory`; see :func:`gtcontrol.load`.
 
@@ -64,3 +68,8 @@ def reporting() -> Any:
     for name in ("text", "figures", "html"):
         importlib.import_module(f"gtcontrol.reporting.{name}")
     return importlib.import_module("gtcontrol.reporting")
+
+
+def exporting() -> Any:
+    """The room that makes layers of torch: the other upward call, as torch is optional."""
+    return importlib.import_module("gtcontrol.pretrained.export.run")

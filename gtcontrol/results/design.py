@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from .. import _check
 from .._check import Array
 from ..errors import ResultFileInvalid
+from ..gaussian import Gaussian
 from ..parameters import Parameters
 from ..problem.definitions import CertificationProblem, DesignProblem
 from ..status import Status
-from .base import Arrays, Result, reporting
+from .base import Arrays, Result, exporting, reporting
 from .claim_packing import pack_claims, pack_parameters, unpack_claims, unpack_parameters
 from .claims import Claim
 from .packing import pack_bounds, pack_gaussian, unpack_bounds, unpack_gaussian
 from .plain import agree, plain, read_array, read_status, read_times
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["Confirmation", "Design"]
 
@@ -160,6 +164,24 @@ class Design(Result):
     def question(self) -> CertificationProblem:
         """What the claims are about: the parameters that were found."""
         return CertificationProblem((self.parameters,), None, self.problem.name)
+
+    def to_torch(
+        self,
+        horizon: float,
+        *,
+        layers: int,
+        start: Gaussian | None = None,
+        exact: bool = False,
+        mask_self: bool = False,
+        dtype: str | torch.dtype = "float64",
+    ) -> torch.nn.Module:
+        """Return the design, held up to `horizon`, as residual softmax attention layers.
+
+        See :func:`gtcontrol.to_torch`.
+        """
+        options = {"layers": layers, "exact": exact, "mask_self": mask_self, "dtype": dtype}
+        made: torch.nn.Module = exporting().to_torch(self, horizon, start=start, **options)
+        return made
 
     def explain(self) -> str:
         """Say each claim in words: proved or numerical, the theorem, and what it says."""

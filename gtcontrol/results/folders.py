@@ -8,10 +8,13 @@ from pathlib import Path
 
 from ..errors import GtcontrolError, OutputFailure
 
-__all__ = ["CONTENTS", "path_of", "refuse_foreign"]
+__all__ = ["CONTENTS", "FURTHER", "path_of", "refuse_foreign"]
+
+#: Files that only some results have: the weights of a network, and what they are.
+FURTHER = ("layers.json", "weights.safetensors")
 
 #: What such a folder holds; one that holds anything else is never written to.
-CONTENTS = ("result.json", "result.npz", "report.html", "figures", "figures/*.png")
+CONTENTS = ("result.json", "result.npz", "report.html", "figures", "figures/*.png", *FURTHER)
 
 
 def path_of(directory: str | PathLike[str], error: type[GtcontrolError]) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from .. import _check
 from ..problem.definitions import SteeringProblem
 from ..schedule import Schedule
 from ..status import Status
-from .base import Arrays, Result
+from .base import Arrays, Result, exporting
 from .packing import (
     pack_bounds,
     pack_cost,
@@ -25,6 +25,9 @@ from .plain import agree, plain, read_status, restore
 from .schedules import pack_schedule, unpack_schedule
 from .tokens import TokenCheck
 from .trajectory import Trajectory
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["SET_ASIDE", "Attempt", "Steering", "Violation"]
 
@@ -151,6 +154,19 @@ class Steering(Result):
         steps = np.linspace(0, n - 1, BETWEEN * (n - 1) + 1)
         times = np.interp(steps, np.arange(n), path.times)
         return min(smallest, *(float(path.at(float(t)).eigenvalues[-1]) for t in times))
+
+    def to_torch(
+        self,
+        *,
+        layers: int,
+        exact: bool = False,
+        mask_self: bool = False,
+        dtype: str | torch.dtype = "float64",
+    ) -> torch.nn.Module:
+        """Return the plan as residual softmax attention layers; see :func:`gtcontrol.to_torch`."""
+        options = {"layers": layers, "exact": exact, "mask_self": mask_self, "dtype": dtype}
+        made: torch.nn.Module = exporting().to_torch(self, **options)
+        return made
 
     def explain(self) -> str:
         """Say how the solve ended and, if it failed, which constraints it misses most."""

@@ -15,8 +15,10 @@ from .certificate import Certificate
 from .closeness import Closeness
 from .comparison import Comparison
 from .design import Design
+from .export import ExportCheck
 from .filtering import FilterRun
 from .folders import path_of
+from .inspection import Inspection
 from .mixture import MixtureRun
 from .reachability import Reachability
 from .riccati import RiccatiSolution
@@ -54,10 +56,12 @@ _KINDS: dict[str, type[Result]] = {
         RiccatiSolution,
         Comparison,
         FilterRun,
+        Inspection,
         Closeness,
         MixtureRun,
         Tracking,
         Validation,
+        ExportCheck,
     )
 }
 

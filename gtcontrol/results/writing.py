@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from ..errors import GtcontrolError, OutputFailure
-from .folders import path_of, refuse_foreign
+from .folders import FURTHER, path_of, refuse_foreign
 from .plain import Arrays
 
 __all__ = ["FORMAT", "save", "to_json"]
@@ -31,6 +31,9 @@ class Packable(Protocol):
 
     def pack(self) -> tuple[dict[str, Any], Arrays]:
         """Return plain values and named arrays."""
+
+    def files(self) -> dict[str, bytes]:
+        """Return the content of further files by name."""
 
 
 def to_json(result: Packable) -> str:
@@ -56,6 +59,11 @@ def save(result: Packable, directory: str | PathLike[str]) -> Path:
         with (folder / "result.npz").open("wb") as stream:
             np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
         (folder / "result.json").write_text(to_json(result), encoding="utf-8")
+        further = result.files()
+        for name, content in further.items():
+            (folder / name).write_bytes(content)
+        for name in set(FURTHER) - set(further):  # of an earlier result, which is replaced
+            (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise OutputFailure(f"cannot write the result into {folder}: {error.strerror}.") from None
     except ValueError as error:  # a null character in the path; ours are passed on

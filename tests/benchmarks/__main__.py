@@ -16,6 +16,7 @@ from . import (
     campaign,
     certificates,
     energy,
+    export,
     kinetic,
     riccati,
     simulation,
@@ -49,6 +50,7 @@ SECTIONS = {
     "riccati": ("Riccati equations", riccati.measure, riccati.DEFAULT_COUNT, 40),
     "tracking": ("Feedback around plans", tracking.measure, tracking.DEFAULT_COUNT, 10),
     "tokens": ("One softmax average over many tokens", tokens.measure, tokens.DEFAULT_COUNT, 1),
+    "export": ("Exported layers beside torch.nn", export.measure, export.DEFAULT_COUNT, 1),
     "import": ("Import", simulation.measure_import, simulation.IMPORTS, 3),
 }
 

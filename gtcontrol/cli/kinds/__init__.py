@@ -22,6 +22,7 @@ __all__ = ["KINDS", "Kind", "load", "owners", "prepare", "read"]
 KINDS = (
     "steer",
     "track",
+    "export",
     "simulate",
     "reach",
     "certify",
@@ -31,6 +32,7 @@ KINDS = (
     "closeness",
     "mixture",
     "tokens",
+    "inspect",
 )
 
 

@@ -10,7 +10,9 @@ from ...results.certificate import Certificate
 from ...results.closeness import Closeness
 from ...results.comparison import Comparison
 from ...results.design import Design
+from ...results.export import ExportCheck
 from ...results.filtering import FilterRun
+from ...results.inspection import Inspection
 from ...results.mixture import MixtureRun
 from ...results.reachability import Reachability
 from ...results.riccati import RiccatiSolution
@@ -41,7 +43,9 @@ def draw(result: Result) -> dict[str, Figure]:
         filter "states", "errors" (with tokens of several numbers) and "innovations"; feedback
         "distances", "sample", "deviation", "gains" and "tolerated"; studies of closeness and of
         mixtures "distances" and, beyond the line, "law"; a validation "variance", "errors" (with
-        several numbers of tokens), "shape" (if it was tested) and "stamps".
+        several numbers of tokens), "shape" (if it was tested) and "stamps"; an exported network
+        "convergence" and, beyond the line, "tokens"; an inspection of a pretrained model "shape",
+        "heads", "drift", "variance", "spectrum" and "errors".
 
     Returns
     -------
@@ -54,7 +58,9 @@ def draw(result: Result) -> dict[str, Figure]:
         clouds,
         comparison,
         design,
+        export,
         filtering,
+        inspection,
         laws,
         spectra,
         tracking,
@@ -69,11 +75,13 @@ def draw(result: Result) -> dict[str, Figure]:
         Comparison: comparison.pictures,
         RiccatiSolution: spectra.pictures,
         FilterRun: filtering.pictures,
+        Inspection: inspection.pictures,
         Closeness: closeness.closeness,
         MixtureRun: closeness.mixture,
         TokenRun: lambda run: {"path": clouds.tokens(run)},
         Tracking: tracking.pictures,
         Validation: validation.pictures,
+        ExportCheck: export.pictures,
         Reachability: lambda answer: {"laws": laws.reachability(answer)},
     }
     made = next((pictures[kind] for kind in type(result).__mro__ if kind in pictures), None)

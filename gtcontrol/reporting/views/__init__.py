@@ -10,7 +10,9 @@ from ...results.certificate import Certificate
 from ...results.closeness import Closeness
 from ...results.comparison import Comparison
 from ...results.design import Design
+from ...results.export import ExportCheck
 from ...results.filtering import FilterRun
+from ...results.inspection import Inspection
 from ...results.mixture import MixtureRun
 from ...results.reachability import Reachability
 from ...results.riccati import RiccatiSolution
@@ -24,7 +26,9 @@ from . import (
     closeness,
     comparison,
     design,
+    export,
     filtering,
+    inspection,
     mixture,
     reachability,
     riccati,
@@ -49,11 +53,13 @@ _VIEWS: dict[type[Result], Callable[[Any], View]] = {
     Comparison: comparison.view,
     RiccatiSolution: riccati.view,
     FilterRun: filtering.view,
+    Inspection: inspection.view,
     Closeness: closeness.view,
     MixtureRun: mixture.view,
     TokenRun: tokens.view,
     Tracking: tracking.view,
     Validation: validation.view,
+    ExportCheck: export.view,
 }
 
 

@@ -50,6 +50,9 @@ class View:
         What the model of this problem has beyond the standard equations.
     noise : bool
         Whether process noise acts in this problem.
+    layered : bool
+        Whether the model is that of one layer of a real Transformer, which `notes` tell, instead
+        of the flow.
     tables : tuple of Table
     command, code : str
         How to compute the result again, from the shell and from Python; empty if unknown.
@@ -64,6 +67,7 @@ class View:
     captions: Mapping[str, str]
     notes: tuple[str, ...] = ()
     noise: bool = False
+    layered: bool = False
     tables: tuple[Table, ...] = ()
     command: str = ""
     code: str = ""

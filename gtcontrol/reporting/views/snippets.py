@@ -16,7 +16,9 @@ from ...problem.definitions import (
     ClosenessProblem,
     ComparisonProblem,
     DesignProblem,
+    ExportProblem,
     FilterProblem,
+    InspectionProblem,
     MixtureProblem,
     ReachabilityProblem,
     SimulationProblem,
@@ -33,8 +35,10 @@ __all__ = [
     "command",
     "comparing",
     "designing",
+    "exporting",
     "filtering",
     "following",
+    "inspecting",
     "measuring",
     "reaching",
     "simulating",
@@ -240,6 +244,18 @@ def validating(problem: ValidationProblem) -> str:
     )
 
 
+def exporting(problem: ExportProblem) -> str:
+    """Python code that tries the network again, and makes it, from the saved result."""
+    options = ("layers", "count", "exact", "mask_self", "dtype")
+    listed = "".join(f"    {name}=p.{name},\n" for name in options)
+    rng = "p.seed" if problem.seed is not None else "0"  # a generator is not saved
+    return (
+        f"{_SAVED}seen = gt.check_export(\n    p.schedule,\n    p.horizon,\n    start=p.start,\n    rng={rng},\n"
+        f"{listed})\nprint(seen.summary())\n"
+        "network = seen.to_torch()  # a torch.nn.Module\n"
+    )
+
+
 def reaching(problem: ReachabilityProblem) -> str:
     """Python code that asks the reachability question; from its saved values if large."""
     laws = _laws(start=problem.start, target=problem.target)
@@ -251,6 +267,20 @@ def reaching(problem: ReachabilityProblem) -> str:
     return (
         f"{laws}answer = gt.reachable(start, target, controls={problem.controls!r})\n"
         "print(answer.summary())\n"
+    )
+
+
+def inspecting(problem: InspectionProblem) -> str:
+    """Python code that inspects the model again."""
+    p = problem
+    options = [f"input={p.input!r}", f"tokens={p.tokens}", f"sequences={p.sequences}"]
+    if p.data:
+        options.append(f"data={p.data!r}")
+    options.append(f"rng={p.seed}")
+    listed = "".join(f"    {option},\n" for option in options)
+    return (
+        "import gtcontrol as gt\n"
+        f"seen = gt.pretrained.inspect(\n    {p.model!r},\n{listed})\nprint(seen.summary())\n"
     )
 
 

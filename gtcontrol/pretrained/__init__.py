@@ -1,0 +1,57 @@
+"""Pretrained Transformers as stacks of blocks that the Gaussian theory can be applied to.
+
+Names are loaded when they are first used; torch and transformers are imported only when a model
+is loaded or run.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .embedding import (
+        Embedding as Embedding,
+        PatchEmbedding as PatchEmbedding,
+        TokenEmbedding as TokenEmbedding,
+    )
+    from .forward import BlockRecord as BlockRecord
+    from .inputs import embeddings as embeddings
+    from .loading import load as load, presets as presets
+    from .stack import Block as Block, Stack as Stack
+    from .weights import (
+        AttentionWeights as AttentionWeights,
+        Mlp as Mlp,
+        Norm as Norm,
+        Rope as Rope,
+    )
+
+_HOMES = {
+    "AttentionWeights": "weights",
+    "Block": "stack",
+    "BlockRecord": "forward",
+    "Embedding": "embedding",
+    "Mlp": "weights",
+    "Norm": "weights",
+    "PatchEmbedding": "embedding",
+    "Rope": "weights",
+    "Stack": "stack",
+    "TokenEmbedding": "embedding",
+    "embeddings": "inputs",
+    "load": "loading",
+    "presets": "loading",
+}
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605 - names, all strings
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gtcontrol.pretrained' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

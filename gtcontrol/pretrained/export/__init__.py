@@ -1,0 +1,1 @@
+"""Plans and designs as layers of torch: residual softmax attention with ordinary weights."""

@@ -1,0 +1,43 @@
+"""What the optional packages of the extra ``pretrained`` are needed for, said in one line."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ..errors import MissingPackage
+from .weights import Floats
+
+__all__ = ["missing", "torch_library", "view"]
+
+
+def missing(package: str, purpose: str) -> MissingPackage:
+    """Return the error that names a package which is not installed, and the remedy."""
+    return MissingPackage(
+        f"{package} is not installed, and {purpose} needs it: "
+        "`pip install 'gtcontrol[pretrained]'`."
+    )
+
+
+def torch_library() -> Any:
+    """Return torch.
+
+    Raises
+    ------
+    MissingPackage
+        If it is not installed.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise missing("torch", "a pretrained model") from None
+    return torch
+
+
+def view(array: Floats) -> Any:
+    """Return a torch tensor that shares the memory of `array`, which must not be written to."""
+    torch = torch_library()
+    with warnings.catch_warnings():
+        # Weights are read-only, and nothing here writes to them.
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)

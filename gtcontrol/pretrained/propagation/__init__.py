@@ -1,0 +1,1 @@
+"""Gaussian moments through the blocks of a Transformer: normalisation, attention, activations."""

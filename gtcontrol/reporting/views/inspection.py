@@ -1,0 +1,470 @@
+"""An inspection of a pretrained model in words: first where the theory holds, and where not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from ...results.heads import HeadFacts
+from ...results.inspection import Inspection
+from ...results.layers import NEAR_LEADING, NEAR_SLICED, PREDICTED, near_gaussian
+from ...status import LayerVerdict, Status
+from ..wording import count, duration, error, number, percent
+from . import snippets
+from .base import Fact, Table, View
+
+__all__ = ["SHAPE_WORDS", "inputs", "ranges", "view"]
+
+#: Name of a statistic -> what it is called in tables and figures.
+SHAPE_WORDS = {
+    "sliced": "sliced W₂ / deviation",
+    "leading": "sliced W₂, leading directions",
+    "spread": "Mahalanobis spread",
+    "skewness": "Mardia skewness / expected",
+}
+
+#: Rows of the table of heads.
+HEADS = 12
+
+_LAYER = (
+    "Attention adds a(x) = c + K u to a token that attends as u (the token itself, or LayerNorm of "
+    "it where norms come first), with keys u ~ N(m, S), K = Σ_h V_h S B_h and c = b_O + "
+    "Σ_h [V_h (m + S β_h) + W_O,h b_V,h], B_h = W_Kᵀ W_Q/√k, β_h = W_Kᵀ b_Q/√k, V_h = W_O W_V. One "
+    "layer is a step, not a flow: Cov(x + a) = S_x + K C + (K C)ᵀ + K S Kᵀ with C = Cov(u, x)."
+)
+
+_FINITE = (
+    "For N tokens each head's K is multiplied by κ_N(a) < 1, tokens see themselves with weight w, "
+    "and softmax noise Q = Σ_h V_h S V_hᵀ E Σ softmax² is added; `chain` and `step` have all this, "
+    "the mean field (N infinite) has not. LayerNorm is integrated exactly for Gaussian tokens, "
+    "activations by Hermite series."
+)
+
+
+def view(result: Inspection) -> View:
+    """Put an inspection into words."""
+    p = result.problem
+    done, holds = len(result.layers), len(result.layers_with(LayerVerdict.HOLDS))
+    verdict = f"theory holds in {holds} of {done} layers" if result.answered else ""
+    return View(
+        title=p.name or f"{result.model}, {inputs(p.input)}",
+        verdict=verdict or result.status.name,
+        good=result.answered and holds > 0,
+        headline=_headline(result),
+        facts=tuple(_facts(result)),
+        statement=tuple(_statement(result)),
+        captions=_captions(result),
+        notes=(_LAYER, _FINITE),
+        tables=(_layer_table(result), _shape_table(result), _error_table(result), _heads(result)),
+        layered=True,
+        command=snippets.command(p.name),
+        code=snippets.inspecting(p),
+    )
+
+
+def inputs(name: str) -> str:
+    """Kind of input, in words."""
+    return {
+        "matched": "Gaussian input with the moments of real embeddings",
+        "isotropic": "isotropic Gaussian input",
+        "real": "real input",
+    }[name]
+
+
+def ranges(layers: Iterable[int]) -> str:
+    """Layers with runs put together: "layer 2", "layers 1 to 4 and 6"; "no layer"."""
+    runs: list[list[int]] = []
+    for layer in sorted(layers):
+        if runs and layer == runs[-1][-1] + 1:
+            runs[-1].append(layer)
+        else:
+            runs.append([layer])
+    if not runs:
+        return "no layer"
+    words: list[str] = []
+    for run in runs:
+        words += map(str, run) if len(run) < 3 else [f"{run[0]} to {run[-1]}"]
+    noun = "layer" if len(runs) == 1 and len(runs[0]) == 1 else "layers"
+    joined = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return f"{noun} {joined}"
+
+
+# -- what holds, and what does not -------------------------------------------------------
+
+
+def _headline(result: Inspection) -> str:
+    parts = []
+    if result.status is not Status.SUCCESS:
+        parts.append(f"{result.status.value} {len(result.layers)} of {result.depth} layers.")
+    told = {
+        LayerVerdict.HOLDS: (
+            f"the Gaussian theory holds: tokens stay near Gaussian, and each layer's mean and "
+            f"covariance are predicted within {percent(PREDICTED)} of their size"
+        ),
+        LayerVerdict.MOMENTS: "it predicts moments only, as the tokens are not near Gaussian",
+        LayerVerdict.SHAPE: "tokens stay near Gaussian, but it does not predict their moments",
+        LayerVerdict.FAILS: "it predicts neither the moments nor the shape",
+    }
+    holds = result.layers_with(LayerVerdict.HOLDS)
+    if not holds:
+        parts.append("The Gaussian theory as a whole (moments and shape) holds in no layer.")
+    for verdict, words in told.items():
+        layers = result.layers_with(verdict)
+        if layers:
+            whole = "all layers" if len(layers) == result.depth else ranges(layers)
+            parts.append(f"In {whole} {words}.")
+    last = result.layers[-1]
+    if result.lost is not None:
+        parts.append(
+            f"Followed from the input alone, the law is off by more than {percent(PREDICTED)} from "
+            f"layer {result.lost} on ({percent(_two(last.chain_covariance))} after layer "
+            f"{last.layer})."
+        )
+    return " ".join(parts)
+
+
+def _facts(result: Inspection) -> list[Fact]:
+    return [
+        Fact("NOT predicted: tokens", _pointwise(result)),
+        Fact("NOT predicted: layers", _missed(result)),
+        Fact("NOT predicted: heads", _frozen(result)),
+        Fact("shape", _shape(result)),
+        Fact("covariance, layer by layer", _steps(result)),
+        Fact("covariance, whole stack", _chain(result)),
+        Fact("attention and variance", _signs(result)),
+        Fact("work", _work(result)),
+    ]
+
+
+def _pointwise(result: Inspection) -> str:
+    theory = [facts.pointwise for facts in result.layers]
+    best = [facts.affine for facts in result.layers]
+    return (
+        f"where attention sends a single token: the affine map of theory explains "
+        f"{_span(theory)} of the variance of what attention adds (R², by layer), the best affine "
+        f"map {_span(best)}; the rest differs from token to token. The theory is about moments"
+    )
+
+
+def _span(values: Sequence[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{number(low, 2)} to {number(high, 2)}"
+
+
+def _missed(result: Inspection) -> str:
+    missed = result.layers_with(LayerVerdict.SHAPE, LayerVerdict.FAILS)
+    odd = result.layers_with(LayerVerdict.MOMENTS, LayerVerdict.FAILS)
+    worst = max(result.layers, key=lambda facts: facts.step_covariance)
+    parts = []
+    if missed:
+        parts.append(f"mean or covariance of {ranges(missed)} from the moments before them")
+    if odd:
+        parts.append(f"a Gaussian shape after {ranges(odd)}")
+    lost = result.lost
+    if lost is not None:
+        parts.append(f"moments from the input alone, from layer {lost} on")
+    words = f"{'; '.join(parts)}. " if parts else "none is missed. "
+    return (
+        f"{words}The largest error of one layer's covariance is "
+        f"{percent(_two(worst.step_covariance))}, in layer {worst.layer}"
+    )
+
+
+def _frozen(result: Inspection) -> str:
+    table = result.heads
+    frozen = [row for row in table.rows if table.frozen(row)]
+    valid = sum(table.valid(row) for row in table.rows)
+    words = (
+        f"softmax over {table.count} tokens is close to its mean field in {valid} of "
+        f"{len(table.rows)} heads"
+    )
+    if not frozen:
+        return f"{words}; none is frozen (E a² > log N)"
+    names = ", ".join(_name(row) for row in frozen[:6])
+    more = f" and {len(frozen) - 6} more" if len(frozen) > 6 else ""
+    return f"{words}; {len(frozen)} are frozen on their best key (E a² > log N): {names}{more}"
+
+
+def _name(row: HeadFacts) -> str:
+    return f"{row.layer}.{row.head}"
+
+
+def _shape(result: Inspection) -> str:
+    told = [(i, shape["sliced"], shape["spread"]) for i, shape in enumerate(result.shapes)]
+    first, last = told[0], told[-1]
+    lowest = min(told[1:], key=lambda entry: entry[2].value)
+    return (
+        f"sliced distance {number(first[1].value, 2)} in the input and "
+        f"{number(last[1].value, 2)} after layer {last[0]} (chance "
+        f"{number(last[1].baseline, 2)}); Mahalanobis spread {number(first[2].value, 3)}, least "
+        f"{number(lowest[2].value, 3)} after layer {lowest[0]}, {number(last[2].value, 3)} at the "
+        f"end (Gaussian {number(last[2].baseline, 2)})"
+    )
+
+
+def _steps(result: Inspection) -> str:
+    errors = [facts.step_covariance for facts in result.layers]
+    floor = max(facts.floor for facts in result.layers)
+    return (
+        f"Bures distance of predicted and measured, relative to √tr S, from the measured moments "
+        f"before each layer: {error(min(errors))} to {error(max(errors))} (sampling "
+        f"{error(floor)})"
+    )
+
+
+def _chain(result: Inspection) -> str:
+    last = result.layers[-1]
+    ratio = result.chain.traces[-1] / result.measured.traces[-1]
+    return (
+        f"from the moments of the input alone, after layer {last.layer}: off by "
+        f"{error(last.chain_covariance)} (mean field {error(last.field_covariance)}), trace "
+        f"{number(float(ratio), 3)} times the measured one"
+    )
+
+
+def _signs(result: Inspection) -> str:
+    verdicts = {k: result.heads.verdict(k) for k in result.heads.layers}
+    parts = []
+    for word, past in (("contracting", "contracts"), ("expanding", "expands")):
+        layers = [k for k, verdict in verdicts.items() if verdict == word]
+        if layers:
+            parts.append(f"{past} it in {ranges(layers)}")
+    agreed = [
+        facts.layer
+        for facts in result.layers
+        if verdicts[facts.layer] != "neutral" and facts.drift * facts.effective_rate > 0
+    ]
+    decided = sum(verdict != "neutral" for verdict in verdicts.values())
+    if not parts:
+        return "by the sum of the head rates attention leaves the variance alone in every layer"
+    return (
+        f"by the sum of the head rates attention {' and '.join(parts)}; the sign is that of the "
+        f"measured drift in {len(agreed)} of these {count(decided, 'layer')}"
+    )
+
+
+def _work(result: Inspection) -> str:
+    checked = "not compared with a reference library"
+    if math.isfinite(result.numerics):
+        checked = f"blocks equal the reference library to {error(result.numerics)}"
+    return f"{duration(result.seconds)}; {checked}"
+
+
+def _two(value: float) -> float:
+    return float(f"{value:.2g}")
+
+
+def _statement(result: Inspection) -> list[Fact]:
+    p = result.problem
+    shared = ", all with the same weights" if result.shared else ""
+    norm = "before" if result.placement == "pre" else "after"
+    facts = [
+        Fact("question", "where does the Gaussian theory hold in this model?"),
+        Fact(
+            "model",
+            f"{result.model} ({result.family}): {count(result.depth, 'layer')}{shared}, width "
+            f"{result.dim}, LayerNorm {norm} attention and feed-forward net, "
+            f"{result.parameters / 1e6:.3g} million weights",
+        ),
+        Fact("source", f"`{p.model}`"),
+        Fact("input", inputs(p.input) + (f", from `{p.data}`" if p.data else "")),
+        Fact("tokens", f"{p.sequences} sequences of {p.tokens} tokens, seed {p.seed}"),
+    ]
+    if result.positional:
+        facts.append(
+            Fact("positions", "rotary positions or windows acted, which the theory leaves out")
+        )
+    if result.ignored:
+        facts.append(Fact("left out", f"weights that are no part of the blocks: {result.ignored}"))
+    return facts
+
+
+# -- tables ------------------------------------------------------------------------------
+
+
+def _layer_table(result: Inspection) -> Table:
+    rows = []
+    for facts, verdict in zip(result.layers, result.verdicts, strict=True):
+        heads = result.heads.of_layer(facts.layer)
+        frozen = sum(result.heads.frozen(row) for row in heads)
+        rows.append(
+            (
+                str(facts.layer),
+                verdict.name.lower(),
+                "yes" if near_gaussian(result.shapes[facts.layer]) else "no",
+                f"{error(facts.step_covariance)} ({error(facts.floor)})",
+                error(facts.step_mean),
+                f"{facts.effective_rate:+.3f}",
+                f"{facts.drift:+.3f}",
+                result.heads.verdict(facts.layer),
+                f"{frozen} of {len(heads)}",
+                f"{number(facts.pointwise, 2)} / {number(facts.affine, 2)}",
+            )
+        )
+    return Table(
+        "Layers",
+        (
+            "layer",
+            "theory",
+            "near Gaussian",
+            "covariance (sampling)",
+            "mean",
+            "rate",
+            "drift",
+            "attention",
+            "frozen heads",
+            "R² of a token",
+        ),
+        tuple(rows),
+        "Theory: holds, moments only, shape only, or fails. Near Gaussian: sliced distance up to "
+        f"{NEAR_SLICED:g}, over leading directions up to {NEAR_LEADING:g} beyond chance. "
+        "Covariance and mean: error of one layer's prediction from the measured moments before "
+        f"it, relative to √tr S; within {PREDICTED:g} beyond sampling they count as predicted. "
+        "Rate: what the heads together should do to the variance, to first order; drift: what "
+        "was measured. R²: theory / best affine map, of what attention adds to single tokens.",
+    )
+
+
+def _shape_table(result: Inspection) -> Table:
+    rows = []
+    for i, shape in enumerate(result.shapes):
+        cells = [
+            f"{number(s.value, 3)} ({number(s.baseline, 2)}; {_score(s.score(shape.draws))})"
+            for s in (shape[name] for name in SHAPE_WORDS)
+        ]
+        where = "input" if i == 0 else f"layer {i}"
+        inside = "none" if i == 0 else _inside(result, i)
+        rows.append((where, *cells, inside))
+    beside = "before the last LayerNorm" if result.placement == "post" else "what attention sees"
+    return Table(
+        f"Are the tokens Gaussian? ({result.shapes[0].count} of them)",
+        ("after", *SHAPE_WORDS.values(), f"{beside}: sliced, spread"),
+        tuple(rows),
+        "Value (mean of Gaussian clouds of this size; distance from it in their standard "
+        f"deviations, either sign; beyond ±{number(result.shapes[0].threshold, 2)} it is no "
+        "chance). In many dimensions sliced distances are small whatever the law is; the spread is "
+        "what sees heavy tails.",
+    )
+
+
+def _inside(result: Inspection, layer: int) -> str:
+    shape = result.inner[layer - 1]
+    return f"{number(shape['sliced'].value, 3)}, {number(shape['spread'].value, 3)}"
+
+
+def _score(value: float) -> str:
+    return f"{value:+.1f}" if abs(value) < 1000 else f"{value:+.2g}".replace("e+0", "e")
+
+
+def _error_table(result: Inspection) -> Table:
+    rows = []
+    logs = result.log_errors
+    for facts in result.layers:
+        k = facts.layer
+        measured, chain = result.measured, result.chain
+        rows.append(
+            (
+                str(k),
+                error(facts.chain_covariance),
+                error(facts.step_covariance),
+                error(facts.field_covariance),
+                error(facts.floor),
+                f"{error(facts.chain_mean)} / {error(facts.field_mean)}",
+                f"{number(float(chain.traces[k] / measured.traces[k]), 3)}",
+                f"{number(float(measured.ranks[k]), 3)} / {number(float(chain.ranks[k]), 3)}",
+                error(float(logs[k])),
+            )
+        )
+    leading = result.measured.spectra.shape[1]
+    return Table(
+        "Predicted against measured moments",
+        (
+            "layer",
+            "chain",
+            "step",
+            "mean field",
+            "sampling",
+            "mean, chain / mean field",
+            "trace, chain / measured",
+            "effective rank, measured / chain",
+            "log error of eigenvalues",
+        ),
+        tuple(rows),
+        "Bures distance of the covariances over √tr S. Chain: from the input through all layers. "
+        "Step: from the measured moments before the layer. Sampling: the distance that drawing so "
+        f"many Gaussian tokens makes. Log error: mean of |log λ' − log λ| over the {leading} "
+        "largest eigenvalues, chain.",
+    )
+
+
+def _heads(result: Inspection) -> Table:
+    table = result.heads
+    some = sorted(table.rows, key=lambda row: -abs(row.effective_rate))[:HEADS]
+    rows = []
+    for row in some:
+        stamp = "frozen" if table.frozen(row) else ("valid" if table.valid(row) else "strained")
+        rows.append(
+            (
+                _name(row),
+                f"{row.effective_rate:+.3f}",
+                f"{row.rate:+.3f}",
+                number(row.gain, 2),
+                f"{row.balance_V:+.2f}",
+                f"{row.balance_B:+.2f}",
+                number(row.logit_variance, 3),
+                number(row.self_weight, 2),
+                stamp,
+            )
+        )
+    return Table(
+        f"Heads that change the variance most ({len(some)} of {len(table.rows)})",
+        (
+            "layer.head",
+            f"rate, N = {table.count}",
+            "rate, mean field",
+            "gain",
+            "sign of V",
+            "sign of B",
+            "E a²",
+            "weight on itself",
+            "theory",
+        ),
+        tuple(rows),
+        "Rate: relative growth of the variance per layer, to first order; negative is stabilising. "
+        "Signs: from -1 (negative) to 1 (positive) on the data; opposite signs contract, equal "
+        f"signs expand. Valid: E a² below log N - 2 = {number(table.log_count - 2, 3)}, and "
+        f"negligible weight on itself; frozen: E a² above log N = {number(table.log_count, 3)}.",
+    )
+
+
+def _captions(result: Inspection) -> dict[str, str]:
+    where = (
+        "sums before the last LayerNorm" if result.placement == "post" else "what attention sees"
+    )
+    return {
+        "shape": (
+            "Statistics of the shape of the tokens after each layer (0 is the input). The band is "
+            f"what Gaussian clouds of the same size have by chance; open markers: {where}."
+        ),
+        "spectrum": (
+            "Leading eigenvalues of the covariance after some layers: measured, and predicted from "
+            "the moments of the input alone."
+        ),
+        "heads": (
+            "Rate of each head, corrected for finitely many tokens: blue stabilises, red expands "
+            "the variance. Hatched: the theory is not valid there (crossed: frozen on the best "
+            "key)."
+        ),
+        "drift": (
+            "What attention does to the variance to first order: sum of the head rates, and what "
+            "was measured."
+        ),
+        "variance": (
+            "Total variance after each layer: measured, and predicted from the moments of the "
+            "input alone, for finitely many tokens and in the mean field."
+        ),
+        "errors": (
+            "Error of the predicted covariance after each layer, relative to its size; below the "
+            "grey line it cannot be told from the error of drawing so many tokens."
+        ),
+    }
