@@ -16,6 +16,8 @@ if TYPE_CHECKING:
         TokenEmbedding as TokenEmbedding,
     )
     from .forward import BlockRecord as BlockRecord
+    from .inputs import embeddings as embeddings
+    from .loading import load as load, presets as presets
     from .stack import Block as Block, Stack as Stack
     from .weights import (
         AttentionWeights as AttentionWeights,
@@ -35,6 +37,9 @@ _HOMES = {
     "Rope": "weights",
     "Stack": "stack",
     "TokenEmbedding": "embedding",
+    "embeddings": "inputs",
+    "load": "loading",
+    "presets": "loading",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - names, all strings

@@ -8,8 +8,8 @@ import numpy as np
 
 from ...errors import InvalidShape, ModelFileInvalid, UnsupportedModel
 from ..embedding import Embedding, TokenEmbedding
-from ..weights import AttentionWeights, Floats, Mlp, Norm, Rope
 from ..stack import Block
+from ..weights import AttentionWeights, Floats, Mlp, Norm, Rope
 from .configuration import activation_name, whole
 from .names import Names
 
@@ -151,10 +151,7 @@ def _positions(config: dict[str, Any], layer: int) -> tuple[Rope, int | None]:
     """
     kinds = config.get("layer_types")
     every = whole(config, "global_attn_every_n_layers", 3)
-    if kinds is None:
-        sliding = layer % every != 0
-    else:
-        sliding = kinds[layer] == "sliding_attention"
+    sliding = layer % every != 0 if kinds is None else kinds[layer] == "sliding_attention"
     kind = "sliding_attention" if sliding else "full_attention"
     default = 10000.0 if sliding else 160000.0
     theta = config.get("local_rope_theta" if sliding else "global_rope_theta", default)
