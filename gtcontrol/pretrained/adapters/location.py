@@ -14,6 +14,7 @@ from ...errors import ModelFileInvalid
 from .checkpoint import WEIGHT_FILES
 from .configuration import read_json
 from .library import cached_file, offline
+from .packages import PREFIX, find_in_package
 
 __all__ = ["PRESETS", "Location", "locate"]
 
@@ -63,7 +64,7 @@ class Location:
 
 
 def locate(source: str | os.PathLike[str]) -> Location:
-    """Return where a model is, downloading it if it is a name of the hub.
+    """Return where a model is: in a package, a folder or a file, or downloaded from the hub.
 
     Raises
     ------
@@ -73,6 +74,9 @@ def locate(source: str | os.PathLike[str]) -> Location:
     if not isinstance(source, str | os.PathLike) or not os.fspath(source):
         raise ModelFileInvalid("`source` must be a folder, an ONNX file, or a name of the hub.")
     text = os.fspath(source)
+    inside = text.removeprefix(PREFIX) if text.startswith(PREFIX) else ""
+    if inside:
+        return Location(inside, find_in_package(inside))
     path = Path(text).expanduser()
     if path.is_dir():
         return _folder(path)
