@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from .forward import BlockRecord as BlockRecord
     from .inputs import embeddings as embeddings
+    from .inspection import inspect as inspect
     from .loading import load as load, presets as presets
     from .stack import Block as Block, Stack as Stack
     from .weights import (
@@ -38,6 +39,7 @@ _HOMES = {
     "Stack": "stack",
     "TokenEmbedding": "embedding",
     "embeddings": "inputs",
+    "inspect": "inspection",
     "load": "loading",
     "presets": "loading",
 }
