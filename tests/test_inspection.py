@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import replace
 from functools import cache
 
@@ -38,12 +36,13 @@ def student(count, dim, seed=0):
 class TestShapeSeries:
     def test_it_measures_what_gaussianity_measures(self):
         cloud = student(600, 8)
-        mine, theirs = ShapeSeries(600, 5).measure(cloud), gt.gaussianity(cloud, rng=3)
+        mine = ShapeSeries(600, 5, directions=2000).measure(cloud)
+        theirs = gt.gaussianity(cloud, rng=3, directions=2000)
         assert (mine.count, mine.dim, mine.rank) == (theirs.count, theirs.dim, theirs.rank)
         for name in ("leading", "spread", "skewness", "kurtosis"):
             assert mine[name].value == pytest.approx(theirs[name].value, rel=1e-9)
-        # Directions are random.
-        assert mine["sliced"].value == pytest.approx(theirs["sliced"].value, rel=0.1)
+        # Directions are random, and many.
+        assert mine["sliced"].value == pytest.approx(theirs["sliced"].value, rel=0.03)
         for one, other in zip(mine.statistics, theirs.statistics, strict=True):
             error = 4 * max(one.deviation, other.deviation) * np.sqrt(1 / 10 + 1 / 20)
             assert abs(one.baseline - other.baseline) < error
@@ -170,7 +169,7 @@ def inspected(stack, tmp_path, tokens, **options):
     return gt.pretrained.inspect(stack, input="real", data=file, **options)
 
 
-def normal(d, T=4, N=500, seed=0):
+def normal(d, T=4, N=200, seed=0):
     return np.random.default_rng(seed).standard_normal((T, N, d))
 
 
@@ -181,7 +180,7 @@ class TestInspect:
         self, placement, tmp_path
     ):
         stack = tiny(placement, d=48, heads=4, depth=2, score=0.15, value=0.5)
-        seen = inspected(stack, tmp_path, normal(48, T=8, N=1000))
+        seen = inspected(stack, tmp_path, normal(48, N=1000))
         assert seen.status is Status.SUCCESS
         assert len(seen.layers) == 2
         assert all(v is LayerVerdict.HOLDS for v in seen.verdicts)
@@ -206,7 +205,7 @@ class TestInspect:
         np.testing.assert_allclose(seen.measured.means[2], output.mean(axis=0), atol=1e-9)
         shape = gt.gaussianity(output, rng=1)
         assert seen.shapes[2]["spread"].value == pytest.approx(shape["spread"].value, rel=1e-9)
-        assert seen.problem.tokens == 500
+        assert seen.problem.tokens == 200
         assert (seen.depth, seen.dim, seen.family) == (2, 24, "custom")
 
     @pytest.mark.parametrize(("sign", "word"), [(-1, "contracting"), (1, "expanding")])
@@ -227,7 +226,7 @@ class TestInspect:
         seen = inspected(tiny(depth=1, score=8.0), tmp_path, normal(24))
         assert all(seen.heads.frozen(row) for row in seen.heads.rows)
         assert not any(seen.heads.valid(row) for row in seen.heads.rows)
-        assert "3 are frozen" in seen.summary()
+        assert "; 3 are frozen on their best key" in view(seen).facts[2].value
 
     def test_a_transposed_score_matrix_is_caught(self, tmp_path):
         """What theory says of a stack with queries and keys exchanged misses the stack."""
@@ -372,7 +371,10 @@ class TestReport:
 
 @cache
 def albert():
-    return gt.pretrained.inspect("package:rxnmapper", tokens=64, sequences=8)
+    """The first two of twelve layers, as all have the same weights."""
+    stack = gt.pretrained.load("package:rxnmapper")
+    assert (stack.depth, stack.shared) == (12, True)
+    return gt.pretrained.inspect(replace(stack, blocks=stack.blocks[:2]), tokens=64, sequences=8)
 
 
 @needs("torch", "transformers", "rxnmapper")
@@ -380,7 +382,7 @@ class TestAlbert:
     def test_the_blocks_are_those_of_the_library(self):
         seen = albert()
         assert seen.numerics < 1e-5
-        assert (seen.family, seen.depth, seen.dim, seen.shared) == ("albert", 12, 256, True)
+        assert (seen.family, seen.depth, seen.dim, seen.shared) == ("albert", 2, 256, True)
         assert seen.parameters < 600_000  # counted once
 
     def test_half_of_the_heads_are_frozen_so_the_mean_field_is_off(self):

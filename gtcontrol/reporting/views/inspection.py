@@ -239,7 +239,7 @@ def _signs(result: Inspection) -> str:
         return "by the sum of the head rates attention leaves the variance alone in every layer"
     return (
         f"by the sum of the head rates attention {' and '.join(parts)}; the sign is that of the "
-        f"measured drift in {len(agreed)} of these {count(decided, 'layer')}"
+        f"measured drift in {len(agreed)} of {count(decided, 'layer')}"
     )
 
 
