@@ -84,9 +84,7 @@ def block_moments(block: Block, law: TokenLaw, tokens: FiniteTokens | None) -> B
     return BlockMoments(seen, cross, of, residual, output)
 
 
-def _attended(
-    law: TokenLaw, seen: TokenLaw, J: Array | None, of: AttentionMoments
-) -> TokenLaw:
+def _attended(law: TokenLaw, seen: TokenLaw, J: Array | None, of: AttentionMoments) -> TokenLaw:
     """Law of the stream with attention added.
 
     Within a sequence the slope is K; what its tokens share is passed on by Σ V_h besides.
