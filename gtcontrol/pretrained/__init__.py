@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     )
     from .forward import BlockRecord as BlockRecord
     from .heads import tabulate_heads as tabulate_heads
+    from .inputs import embeddings as embeddings
+    from .loading import load as load, presets as presets
     from .propagation.chain import Propagation as Propagation, propagate as propagate
     from .propagation.comparison import LawFit as LawFit
     from .stack import Block as Block, Stack as Stack
@@ -46,8 +48,11 @@ _HOMES = {
     "Rope": "weights",
     "Stack": "stack",
     "TokenEmbedding": "embedding",
+    "embeddings": "inputs",
     "forecast_layers": "forecast",
     "forecast_stack": "forecast",
+    "load": "loading",
+    "presets": "loading",
     "propagate": "propagation.chain",
     "tabulate_heads": "heads",
 }

@@ -53,7 +53,9 @@ class PatchEmbedding:
     size : int
         Pixels that images are cropped to.
     resize : int
-        Pixels of the shorter edge before cropping.
+        Pixels of the edges before cropping.
+    keep_aspect : bool
+        Whether `resize` is the shorter edge; else images are made square.
     mean, deviation : tuples of c floats
         Pixel values in [0, 1] are shifted and divided by these.
     resampling : int
@@ -66,6 +68,7 @@ class PatchEmbedding:
     positions: Floats
     size: int
     resize: int
+    keep_aspect: bool
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
     resampling: int = 3

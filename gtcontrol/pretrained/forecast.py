@@ -112,9 +112,9 @@ class Forecast:
         """The forecast in a few lines."""
         n = len(self.traces) - 1
         cloud = "infinitely many tokens" if self.tokens is None else f"{self.tokens} tokens"
+        way = f"from {self.traces[0]:.4g} to {self.traces[-1]:.4g}"
         lines = [
-            f"{self.model}, {cloud}: over {n} layers the total variance goes from "
-             f"{self.traces[0]:.4g} to {self.traces[-1]:.4g}; it {self.course}",
+            f"{self.model}, {cloud}: over {n} layers tr S goes {way}; it {self.course}",
             f"  {self._reason()}",
         ]
         if self.strained_from is not None:

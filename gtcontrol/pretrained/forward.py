@@ -66,7 +66,7 @@ class BlockRecord:
 def walk(
     stack: Stack, tokens: Array | Floats, record: Sequence[str], *, positions: bool
 ) -> Iterator[BlockRecord]:
-    """Return an iterator over what is recorded of each block; see :meth:`gtcontrol.pretrained.Stack.walk`."""
+    """Return an iterator over the records of blocks; see :meth:`Stack.walk`."""
     stream = _checked(stack, tokens)
     unknown = [name for name in record if name not in RECORDS]
     if unknown:

@@ -106,6 +106,14 @@ class Inspection(Result):
         return tuple(facts.layer for facts, verdict in pairs if verdict in verdicts)
 
     @property
+    def lost(self) -> int | None:
+        """First layer after which moments no longer follow from those of the input; None if all do.
+
+        A layer beyond it that agrees again does so by chance.
+        """
+        return next((facts.layer for facts in self.layers if not facts.followed), None)
+
+    @property
     def signs(self) -> str:
         """Sign of the summed head rate of each layer: "-" contracts, "+" expands, "0" neither.
 

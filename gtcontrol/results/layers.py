@@ -83,8 +83,16 @@ class LayerFacts:
     @property
     def predicted(self) -> bool:
         """Whether the moments after the layer follow from those before it, within tolerance."""
-        beyond = math.sqrt(max(self.step_covariance**2 - self.floor**2, 0.0))
-        return beyond <= PREDICTED and self.step_mean <= PREDICTED
+        return self._within(self.step_mean, self.step_covariance)
+
+    @property
+    def followed(self) -> bool:
+        """Whether they follow from those of the input of the first layer, within tolerance."""
+        return self._within(self.chain_mean, self.chain_covariance)
+
+    def _within(self, mean: float, covariance: float) -> bool:
+        beyond = math.sqrt(max(covariance**2 - self.floor**2, 0.0))
+        return beyond <= PREDICTED and mean <= PREDICTED
 
     def verdict(self, shape: Gaussianity) -> LayerVerdict:
         """How the layer stands to theory, with the shape of the tokens after it."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from ...errors import InvalidShape, ModelFileInvalid, UnsupportedModel
 from ..embedding import Embedding, TokenEmbedding
-from ..weights import AttentionWeights, Floats, Mlp, Norm, Rope
 from ..stack import Block
+from ..weights import AttentionWeights, Floats, Mlp, Norm, Rope
 from .configuration import activation_name, whole
 from .names import Names
 
@@ -33,9 +33,7 @@ def blocks_of(names: Names, config: dict[str, Any]) -> tuple[Block, ...]:
         return tuple(_block(names, config, (i,), i) for i in range(depth))
     groups = whole(config, "num_hidden_groups", 1)
     inner = whole(config, "inner_group_num", 1)
-    made = {
-        (g, j): _block(names, config, (g, j), g) for g in range(groups) for j in range(inner)
-    }
+    made = {(g, j): _block(names, config, (g, j), g) for g in range(groups) for j in range(inner)}
     order = [(int(i / (depth / groups)), j) for i in range(depth) for j in range(inner)]
     return tuple(made[index] for index in order)
 
@@ -153,10 +151,7 @@ def _positions(config: dict[str, Any], layer: int) -> tuple[Rope, int | None]:
     """
     kinds = config.get("layer_types")
     every = whole(config, "global_attn_every_n_layers", 3)
-    if kinds is None:
-        sliding = layer % every != 0
-    else:
-        sliding = kinds[layer] == "sliding_attention"
+    sliding = layer % every != 0 if kinds is None else kinds[layer] == "sliding_attention"
     kind = "sliding_attention" if sliding else "full_attention"
     default = 10000.0 if sliding else 160000.0
     theta = config.get("local_rope_theta" if sliding else "global_rope_theta", default)

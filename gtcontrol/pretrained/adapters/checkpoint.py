@@ -39,9 +39,7 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
                     f"{path} names the part {part.name}, which is not in the same folder."
                 )
         return paths
-    raise ModelFileInvalid(
-        f"{folder} holds no weights; expected one of {', '.join(WEIGHT_FILES)}."
-    )
+    raise ModelFileInvalid(f"{folder} holds no weights; expected one of {', '.join(WEIGHT_FILES)}.")
 
 
 def read_weights(folder: Path) -> dict[str, Any]:
@@ -93,9 +91,7 @@ def _read_pickled(path: Path) -> dict[str, Any]:
     if isinstance(loaded, dict) and isinstance(loaded.get("state_dict"), dict):
         loaded = loaded["state_dict"]
     if not isinstance(loaded, dict):
-        raise ModelFileInvalid(
-            f"{path} holds {type(loaded).__name__}; expected weights by name."
-        )
+        raise ModelFileInvalid(f"{path} holds {type(loaded).__name__}; expected weights by name.")
     return {str(name): value for name, value in loaded.items() if torch.is_tensor(value)}
 
 

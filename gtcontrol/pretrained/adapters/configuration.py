@@ -12,20 +12,24 @@ from .names import FAMILIES
 __all__ = ["activation_name", "read_json", "refuse_unsupported", "whole"]
 
 #: Decoders: a token attends to those before it only.
-_CAUSAL = """
-    bloom codegen cohere cohere2 ctrl dbrx deepseek_v2 deepseek_v3 falcon gemma gemma2 gemma3
-    gemma3_text glm glm4 gpt2 gpt_bigcode gpt_neo gpt_neox gpt_oss gptj granite imagegpt jamba llama
-    llama4 llama4_text mamba mamba2 mistral mixtral mpt nemotron olmo olmo2 olmo3 openai-gpt opt phi
-    phi3 phimoe qwen2 qwen2_moe qwen3 qwen3_moe rwkv smollm3 stablelm starcoder2 xglm
-    modernbert-decoder bert-generation
-""".split()
+_CAUSAL = (
+    "bloom", "codegen", "cohere", "cohere2", "ctrl", "dbrx", "deepseek_v2", "deepseek_v3",
+    "falcon", "gemma", "gemma2", "gemma3", "gemma3_text", "glm", "glm4", "gpt2",
+    "gpt_bigcode", "gpt_neo", "gpt_neox", "gpt_oss", "gptj", "granite", "imagegpt", "jamba",
+    "llama", "llama4", "llama4_text", "mamba", "mamba2", "mistral", "mixtral", "mpt",
+    "nemotron", "olmo", "olmo2", "olmo3", "openai-gpt", "opt", "phi", "phi3", "phimoe",
+    "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "rwkv", "smollm3", "stablelm", "starcoder2",
+    "xglm", "modernbert-decoder", "bert-generation",
+)  # fmt: skip
 
 #: Encoders with decoders, which attend to the encoder.
-_CROSS = """
-    bart bigbird_pegasus blenderbot blenderbot-small encoder-decoder fsmt led longt5 m2m_100 marian
-    mbart mt5 mvp nllb-moe pegasus pegasus_x plbart prophetnet speech_to_text speecht5
-    switch_transformers t5 t5gemma trocr udop umt5 vision-encoder-decoder whisper
-""".split()
+_CROSS = (
+    "bart", "bigbird_pegasus", "blenderbot", "blenderbot-small", "encoder-decoder", "fsmt",
+    "led", "longt5", "m2m_100", "marian", "mbart", "mt5", "mvp", "nllb-moe", "pegasus",
+    "pegasus_x", "plbart", "prophetnet", "speech_to_text", "speecht5",
+    "switch_transformers", "t5", "t5gemma", "trocr", "udop", "umt5",
+    "vision-encoder-decoder", "whisper",
+)  # fmt: skip
 
 #: Names of activations in configurations -> ours.
 _ACTIVATIONS = {

@@ -119,7 +119,7 @@ def _fill_missing(
     lacking = {n for n in info["missing_keys"] if not n.endswith(_NEEDLESS)}
     left = set(info["unexpected_keys"])
     for name in sorted(left if lacking else ()):
-        known = translated(family, name, {n: None for n in lacking})
+        known = translated(family, name, dict.fromkeys(lacking))
         if known is None:
             continue
         if state[known].shape != weights[name].shape:
@@ -147,7 +147,7 @@ def hidden_states(
     family : str
     model : torch module
     inputs : mapping
-        Keyword arguments of the model, arrays.
+        Keyword arguments of the model; arrays become tensors.
     depth : int
         Number of blocks that are applied.
 
@@ -166,7 +166,7 @@ def hidden_states(
     hooks = [layer.register_forward_hook(keep) for layer in _layers(family, model)]
     try:
         with quiet(), torch.no_grad():
-            model(**{name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in inputs.items()})
+            model(**{name: _tensor(value) for name, value in inputs.items()})
     finally:
         for hook in hooks:
             hook.remove()
@@ -175,6 +175,10 @@ def hidden_states(
             f"the {family} model of this transformers runs {len(left)} blocks, not {depth}."
         )
     return entered[0], left
+
+
+def _tensor(value: Any) -> Any:
+    return torch_library().from_numpy(value) if isinstance(value, np.ndarray) else value
 
 
 def _layers(family: str, model: Any) -> list[Any]:

@@ -20,7 +20,7 @@ LAYER_PREFIXES = {
     "modernbert": ("layers.{}.",),
 }
 
-_VIT = {
+_VIT: dict[str, tuple[str, ...]] = {
     "query": ("attention.attention.query", "attention.q_proj"),
     "key": ("attention.attention.key", "attention.k_proj"),
     "value": ("attention.attention.value", "attention.v_proj"),
@@ -76,14 +76,14 @@ _LAYERS: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 
-_IMAGES = {
+_IMAGES: dict[str, tuple[str, ...]] = {
     "projection": ("embeddings.patch_embeddings.projection",),
     "class": ("embeddings.cls_token",),
     "positions": ("embeddings.position_embeddings",),
     "final_norm": ("layernorm",),
 }
 
-_WORDS = {
+_WORDS: dict[str, tuple[str, ...]] = {
     "words": ("embeddings.word_embeddings",),
     "positions": ("embeddings.position_embeddings",),
     "kinds": ("embeddings.token_type_embeddings",),

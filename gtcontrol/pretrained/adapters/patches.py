@@ -18,12 +18,8 @@ __all__ = ["patch_embedding_of", "processor_of"]
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 _HALF = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 
-#: Defaults of the libraries' processors: edge before cropping, mean and deviation of pixels.
-_DEFAULTS: dict[str, tuple[int | None, tuple[tuple[float, ...], tuple[float, ...]]]] = {
-    "vit": (None, _HALF),
-    "deit": (256, _IMAGENET),
-    "dinov2": (256, _IMAGENET),
-}
+#: Mean and deviation of pixels that the libraries' processors start from.
+_PIXELS = {"vit": _HALF, "deit": _IMAGENET, "dinov2": _IMAGENET}
 
 #: Of Pillow.
 _BILINEAR, _BICUBIC = 2, 3
@@ -49,16 +45,8 @@ def patch_embedding_of(
     positions = names.outside("positions", None)
     positions = positions.reshape(positions.shape[-2:])
     _check_grid(positions, tokens, projection)
-    edge, (mean, deviation) = _DEFAULTS[names.family]
-    native = _edge(config.get("image_size", 224), "image_size of config.json")
-    size = _edge(processor.get("crop_size", processor.get("size", native)), "crop_size")
-    if not processor and names.family == "dinov2":
-        size = 224  # which its processor crops to, whatever the size it was trained with
-    if processor.get("do_center_crop", names.family != "vit") and "crop_size" in processor:
-        edge = _edge(processor.get("size", size), "size")
-    elif processor:
-        size = _edge(processor.get("size", native), "size")
-        edge = None
+    size, edge, keep = _geometry(names.family, config, processor)
+    mean, deviation = _PIXELS[names.family]
     patch = projection.shape[-1]
     if size % patch:
         raise ModelFileInvalid(f"images of {size} pixels do not split into patches of {patch}.")
@@ -68,7 +56,8 @@ def patch_embedding_of(
         special=tokens,
         positions=positions,
         size=size,
-        resize=size if edge is None else edge,
+        resize=edge,
+        keep_aspect=keep,
         mean=_values(processor.get("image_mean", mean), projection),
         deviation=_values(processor.get("image_std", deviation), projection),
         resampling=int(processor.get("resample", _BILINEAR if names.family == "vit" else _BICUBIC)),
@@ -79,6 +68,21 @@ def processor_of(folder: Path) -> dict[str, Any]:
     """Return the processor's configuration of a folder, empty if it has none."""
     path = folder / "preprocessor_config.json"
     return read_json(path) if path.is_file() else {}
+
+
+def _geometry(
+    family: str, config: dict[str, Any], processor: dict[str, Any]
+) -> tuple[int, int, bool]:
+    """Pixels after cropping and before, and whether resizing keeps the ratio of the edges."""
+    native = _edge(config.get("image_size", 224), "image_size")
+    if not processor and family == "dinov2":
+        native = min(native, 224)  # to which its processor crops, whatever it was trained with
+    crops = processor.get("do_center_crop", family != "vit")
+    size = _edge(processor.get("crop_size", native) if crops else native, "crop_size")
+    resized = processor.get("size", round(size * 256 / 224) if crops else native)
+    keep = "shortest_edge" in resized if isinstance(resized, dict) else family == "dinov2"
+    edge = _edge(resized, "size")
+    return (size if crops else edge), edge, keep
 
 
 def _check_grid(positions: Floats, special: Floats, projection: Floats) -> None:

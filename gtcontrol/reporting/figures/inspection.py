@@ -86,7 +86,8 @@ def _shape(result: Inspection) -> Figure:
             ax.set_ylim(bottom=0.0)
         scale = " (log scale)" if ax.get_yscale() == "log" else ""
         _depth(ax, int(layers[-1]))
-        decorate(ax, "layer" if name in ("spread", "skewness") else "", f"{label}{scale}")
+        decorate(ax, "layer" if name in ("spread", "skewness") else "", "")
+        ax.set_title(f"{_capital(label)}{scale}", fontsize=10, loc="left")
     handles, labels = fig.axes[0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=9, frameon=False)
     return fig

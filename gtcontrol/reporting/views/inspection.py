@@ -18,7 +18,7 @@ __all__ = ["SHAPE_WORDS", "inputs", "ranges", "view"]
 #: Name of a statistic -> what it is called in tables and figures.
 SHAPE_WORDS = {
     "sliced": "sliced W₂ / deviation",
-    "leading": "the same, leading directions",
+    "leading": "sliced W₂, leading directions",
     "spread": "Mahalanobis spread",
     "skewness": "Mardia skewness / expected",
 }
@@ -113,6 +113,13 @@ def _headline(result: Inspection) -> str:
         if layers:
             whole = "all layers" if len(layers) == result.depth else ranges(layers)
             parts.append(f"In {whole} {words}.")
+    last = result.layers[-1]
+    if result.lost is not None:
+        parts.append(
+            f"Followed from the input alone, the law is off by more than {percent(PREDICTED)} from "
+            f"layer {result.lost} on ({percent(_two(last.chain_covariance))} after layer "
+            f"{last.layer})."
+        )
     return " ".join(parts)
 
 
@@ -148,10 +155,18 @@ def _missed(result: Inspection) -> str:
     missed = result.layers_with(LayerVerdict.SHAPE, LayerVerdict.FAILS)
     odd = result.layers_with(LayerVerdict.MOMENTS, LayerVerdict.FAILS)
     worst = max(result.layers, key=lambda facts: facts.step_covariance)
+    parts = []
+    if missed:
+        parts.append(f"mean or covariance of {ranges(missed)} from the moments before them")
+    if odd:
+        parts.append(f"a Gaussian shape after {ranges(odd)}")
+    lost = result.lost
+    if lost is not None:
+        parts.append(f"moments from the input alone, from layer {lost} on")
+    words = f"{'; '.join(parts)}. " if parts else "none is missed. "
     return (
-        f"mean or covariance of {ranges(missed)}; Gaussian shape of {ranges(odd)}. The largest "
-        f"error of one layer's covariance is {percent(_two(worst.step_covariance))}, in layer "
-        f"{worst.layer}"
+        f"{words}The largest error of one layer's covariance is "
+        f"{percent(_two(worst.step_covariance))}, in layer {worst.layer}"
     )
 
 
