@@ -42,9 +42,10 @@ def load(source: str | os.PathLike[str], *, check: bool = True) -> Stack:
     ----------
     source : str or path
         A folder with ``config.json`` and weights (``model.safetensors`` or
-        ``pytorch_model.bin``), an ONNX file with the layout of BERT, ViT or DINOv2, or a name of
-        the hub; :func:`presets` lists short names. Names of the hub need a network unless the
-        model is in the cache.
+        ``pytorch_model.bin``), an ONNX file with the layout of BERT, ViT or DINOv2,
+        ``package:NAME`` for a model inside an installed package, or a name of the hub;
+        :func:`presets` lists short names. Names of the hub need a network unless the model is in
+        the cache.
     check : bool
         Hold every block against the library on random input, and refuse the model if one differs
         by more than 1e-5 (relative). ONNX is compared with onnxruntime if that is installed.

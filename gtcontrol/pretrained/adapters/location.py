@@ -1,4 +1,4 @@
-"""Where a model is: a folder, a file, or a name of the hub, with or without a network."""
+"""Where a model is: a folder, a file, a package, or a name of the hub."""
 
 from __future__ import annotations
 
@@ -64,19 +64,21 @@ class Location:
 
 
 def locate(source: str | os.PathLike[str]) -> Location:
-    """Return where a model is: in a package, a folder or a file, or downloaded from the hub.
+    """Return where a model is, downloading it if it is a name of the hub.
 
     Raises
     ------
     ModelFileInvalid
         If there is no such folder or file, or the hub cannot be reached or has no such model.
+    MissingPackage
+        If it is inside a package that is not installed.
     """
     if not isinstance(source, str | os.PathLike) or not os.fspath(source):
         raise ModelFileInvalid("`source` must be a folder, an ONNX file, or a name of the hub.")
     text = os.fspath(source)
-    inside = text.removeprefix(PREFIX) if text.startswith(PREFIX) else ""
-    if inside:
-        return Location(inside, find_in_package(inside))
+    if text.startswith(PREFIX):
+        package = text.removeprefix(PREFIX)
+        return Location(package, find_in_package(package))
     path = Path(text).expanduser()
     if path.is_dir():
         return _folder(path)
