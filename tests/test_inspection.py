@@ -19,10 +19,16 @@ from gtcontrol.reporting.views.inspection import ranges
 from gtcontrol.results.layers import LawProfile
 from gtcontrol.status import LayerVerdict, Status
 from gtcontrol.validation.shape_series import ShapeSeries
+from tests import real_models
 from tests.inspections import made, mlp, norm, signed, tiny
-from tests.optional import needs
 
 RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def torch():
+    """Skip the test without torch, or fail it under CI."""
+    real_models.require("torch")
 
 
 # -- shape ---------------------------------------------------------------------------------
@@ -173,7 +179,7 @@ def normal(d, T=4, N=200, seed=0):
     return np.random.default_rng(seed).standard_normal((T, N, d))
 
 
-@needs("torch")
+@pytest.mark.usefixtures("torch")
 class TestInspect:
     @pytest.mark.parametrize("placement", ["pre", "post"])
     def test_gentle_attention_on_gaussian_tokens_is_what_theory_describes(
@@ -372,12 +378,13 @@ class TestReport:
 @cache
 def albert():
     """The first two of twelve layers, as all have the same weights."""
-    stack = gt.pretrained.load("package:rxnmapper")
+    real_models.require("torch", "transformers")
+    stack = real_models.stack(real_models.RXNMAPPER, check=True)
     assert (stack.depth, stack.shared) == (12, True)
     return gt.pretrained.inspect(replace(stack, blocks=stack.blocks[:2]), tokens=64, sequences=8)
 
 
-@needs("torch", "transformers", "rxnmapper")
+@pytest.mark.usefixtures("torch")
 class TestAlbert:
     def test_the_blocks_are_those_of_the_library(self):
         seen = albert()
@@ -409,8 +416,8 @@ class TestAlbert:
 
 
 class TestPackages:
-    @needs("rxnmapper")
     def test_files_are_found_without_an_import(self):
+        real_models.source(real_models.RXNMAPPER)
         folder = find_in_package("rxnmapper")
         assert (folder / "config.json").is_file()
 
