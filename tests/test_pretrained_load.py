@@ -101,9 +101,7 @@ def relative(ours, theirs):
 def normed(norm, x):
     x = x.astype(float)
     centred = x - x.mean(-1, keepdims=True)
-    return (
-        centred / np.sqrt(centred.var(-1, keepdims=True) + norm.epsilon) * norm.weight + norm.bias
-    )
+    return centred / np.sqrt(centred.var(-1, keepdims=True) + norm.epsilon) * norm.weight + norm.bias
 
 
 @pytest.mark.parametrize("variant", ["modernbert", "modernbert-bias"])
@@ -330,7 +328,9 @@ def test_an_unknown_activation_is_refused(folders, tmp_path):
 def test_scaled_rotary_positions_are_refused(folders, tmp_path):
     copy(folders("modernbert")[0], tmp_path)
     kinds = {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0}
-    change_config(tmp_path, rope_parameters={"full_attention": kinds, "sliding_attention": kinds})
+    change_config(
+        tmp_path, rope_parameters={"full_attention": kinds, "sliding_attention": kinds}
+    )
     with pytest.raises(UnsupportedModel, match="rotary positions"):
         load(tmp_path)
 
