@@ -98,10 +98,8 @@ def norm_by_hand(norm, x):
 def feed_by_hand(net, x):
     hidden = x @ net.inner.T.astype(float) + net.inner_bias
     act = ACTIVATIONS[net.activation]
-    if net.gated:
-        hidden = act(hidden[:, : net.hidden]) * hidden[:, net.hidden :]
-    else:
-        hidden = act(hidden)
+    gate = hidden[:, net.hidden :] if net.gated else 1.0
+    hidden = act(hidden[:, : net.hidden]) * gate
     return hidden @ net.outer.T.astype(float) + net.outer_bias
 
 
@@ -186,7 +184,9 @@ def test_records_add_up(placement):
     for r, layer in ((one, layers[0]), (two, layers[1])):
         assert r.residual == pytest.approx(r.input + r.attention, abs=1e-5)
         if placement == "pre":
-            assert r.attended == pytest.approx(norm_by_hand(layer.norm_attention, r.input), abs=1e-4)
+            assert r.attended == pytest.approx(
+                norm_by_hand(layer.norm_attention, r.input), abs=1e-4
+            )
             assert r.norm == pytest.approx(norm_by_hand(layer.norm_mlp, r.residual), abs=1e-4)
             assert r.output == pytest.approx(r.residual + r.mlp, abs=1e-5)
         else:
@@ -209,9 +209,7 @@ def test_without_positions_tokens_are_exchangeable(kind):
     stack = Stack("small", "custom", (block(7, **KINDS[kind]), block(8, **KINDS[kind])))
     x = tokens(count=20)
     order = np.random.default_rng(0).permutation(20)
-    plain, moved = (
-        stack.run(y, ("output",), positions=False)[1].output for y in (x, x[:, order])
-    )
+    plain, moved = (stack.run(y, ("output",), positions=False)[1].output for y in (x, x[:, order]))
     assert close(moved, plain[:, order])
     plain, moved = (stack.run(y, ("output",))[1].output for y in (x, x[:, order]))
     assert not close(moved, plain[:, order])
@@ -252,7 +250,7 @@ def test_layer_scale_can_be_folded_into_the_weights(placement):
     assert folded.attention.V(0) == pytest.approx(scaled, rel=1e-4, abs=1e-7)
 
 
-def test_scores_are_those_of_B_and_beta():  # noqa: N802
+def test_scores_are_those_of_B_and_beta():
     w = attention(np.random.default_rng(12))
     x, y = np.random.default_rng(13).standard_normal((2, 5, 12))
     for h in range(w.heads):
