@@ -20,6 +20,7 @@ from gtcontrol.results.reachability import Reachability
 from gtcontrol.results.steering import Attempt, Violation
 from gtcontrol.results.writing import to_json
 from gtcontrol.status import Status
+from tests import inspections
 from tests.strategies import orthogonal
 from tests.test_simulation import LAW, general, interrupt_after
 from tests.test_tokens import TestCheckTokens as Plans
@@ -146,6 +147,8 @@ RESULTS = TRAJECTORIES | {
     "validation-layers": lambda: gt.validate(
         LAW, general(), 1.0, counts=(30,), seeds=1, layers=4, antithetic=True, rng=3
     ),
+    "inspection": inspections.made,
+    "inspection-interrupted": lambda: inspections.made(done=2, numerics=1e-6),
     "tokens": lambda: gt.simulate_tokens(LAW, general(), 1.0, count=30, rng=3, antithetic=True),
     "tokens-given": lambda: gt.simulate_tokens(
         LAW.sample(30, np.random.default_rng(0)), HEADS, layers=4, observe=3, keep=5

@@ -18,9 +18,10 @@ the fluctuation of the weights w, w' of two queries,
     E Σ_j w_j w'_j = e^⟨q, q'⟩/N = √(E Σ w_j² E Σ w'_j²) e^(-|q - q'|²/2),
 
 and the last form, a positive definite kernel of the queries that never exceeds what Cauchy and
-Schwarz allow, is averaged over the queries in closed form.  Where scores are so spread that few keys
-have all the weight, E Σ w_j² is less than e^(a²)/N; queries count there with the length √log(N E Σ w_j²)
-that explains it, so that queries with nothing in common still share a key with probability 1/N.
+Schwarz allow, is averaged over the queries in closed form.  Where scores are so spread that few
+keys have all the weight, E Σ w_j² is less than e^(a²)/N; there queries count with the length
+√log(N E Σ w_j²) that explains it, and those with nothing in common still share a key with
+probability 1/N.
 """
 
 from __future__ import annotations
@@ -67,6 +68,10 @@ class AttentionMoments:
         Mean sum of the squared weights.
     logit_variance : (H,) array
         Mean variance a² of the scores.
+    explained : (H,) array
+        R² of the affine map for what each head attends to, before W_O: the share of its variance
+        that is no noise.  Where the scores are narrow it is
+        1/(1 + tr(W_V S W_Vᵀ) e^(a²)/(N tr(G S Gᵀ))) with G = W_V S B.
     """
 
     mean: Array
@@ -79,6 +84,7 @@ class AttentionMoments:
     tilt: Array
     concentration: Array
     logit_variance: Array
+    explained: Array
 
 
 class _Head(NamedTuple):
@@ -136,6 +142,7 @@ def attention_moments(
         tilt=np.array([head.tilt for head in heads]),
         concentration=np.array([head.concentration for head in heads]),
         logit_variance=np.array([head.logit_variance for head in heads]),
+        explained=np.array([_explained(head, L) for head in heads]),
     )
 
 
@@ -170,6 +177,11 @@ def _head(
     )
 
 
+def _explained(head: _Head, L: Array) -> float:
+    signal, noise = float(np.sum((head.rows @ L) ** 2)), float(np.trace(head.residual))
+    return signal / (signal + noise) if signal + noise > 0 else 1.0
+
+
 def _scoring_directions(key: Array, query: Array, L: Array) -> tuple[Array, Array]:
     """Orthonormal basis U (r, n) of the rows of W_K L and W_Q L, and Uᵀ L⁻¹ (n, d).
 
@@ -191,9 +203,10 @@ def _noise(
     sizes = np.sqrt([head.squares for head in heads])
     whole = weights.value.astype(np.float64).reshape(-1, weights.width) @ L
     products = whole @ whole.T
-    made = []
-    for kernel in (overlap, between):
-        made.append(np.kron(kernel * np.outer(sizes, sizes), np.ones((k, k))) * products)
+    made = [
+        np.kron(kernel * np.outer(sizes, sizes), np.ones((k, k))) * products
+        for kernel in (overlap, between)
+    ]
     for h, head in enumerate(heads):
         part = slice(h * k, (h + 1) * k)
         aside = head.concentration - head.own**2
