@@ -256,7 +256,8 @@ def test_attention_has_the_moments_of_many_sequences(score, own):
     assert apart(made.slope @ S, cross) < 0.04
     assert apart(made.noise, noise) < 0.12
     rest = y - (x - mean).reshape(T, N, d) @ K.T
-    shared = transformer.moments(rest)[2]
+    _, whole, between = transformer.moments(rest)
+    shared = (between - whole / N) * N / (N - 1)  # that of two different tokens
     assert np.trace(made.shared) == pytest.approx(np.trace(shared), rel=0.5)
     assert np.linalg.eigvalsh(made.noise - made.shared)[0] > -1e-9
     affine = 1 - np.trace(noise) / np.trace(covariance(flat, flat))
@@ -349,22 +350,43 @@ def test_the_law_of_a_head_is_how_well_its_affine_map_explains_it(count):
     [("pre", False, True), ("post", False, False), ("pre", True, False)],
 )
 def test_blocks_have_the_moments_of_many_sequences(placement, gate, scaled):
+    """Of tokens and of the means of sequences, also after a second block."""
     rng = np.random.default_rng(29)
-    d, N, T = 16, 60, 2000
+    d, N, T = 16, 60, 1500
     of = block(rng, d, placement, score=0.3, gate=gate, scaled=scaled)
-    mean, factor = rng.standard_normal(d), rng.standard_normal((d, d)) / 3
-    x = cloud(rng, mean, factor, T * N).reshape(T, N, d)
-    y = transformer.pass_block(of, x)
-    law = TokenLaw(mean, factor @ factor.T, np.zeros((d, d)))
-    made = block_moments(of, law, FiniteTokens(N)).output
-    m, S, shared = transformer.moments(y)
-    assert apart(made.mean, m) < 0.02
-    assert bures(made.covariance, S) / math.sqrt(np.trace(S)) < 0.03
-    assert np.trace(made.shared) == pytest.approx(np.trace(shared), rel=0.25)
-    again = block_moments(of, made, FiniteTokens(N)).output
-    m, S, shared = transformer.moments(transformer.pass_block(of, y))
-    assert bures(again.covariance, S) / math.sqrt(np.trace(S)) < 0.04
-    assert np.trace(again.shared) == pytest.approx(np.trace(shared), rel=0.4)
+    start = gt.Gaussian(rng.standard_normal(d), rng.standard_normal((d, d)) / 3)
+    x = start.sample(T * N, rng).reshape(T, N, d)
+    law = TokenLaw.of(start, FiniteTokens(N))
+    # A norm at the end of a block sees tokens that are less Gaussian, in few dimensions.
+    near, moved = (0.03, 0.03) if placement == "pre" else (0.1, 0.12)
+    for _ in range(2):
+        x = transformer.pass_block(of, x)
+        law = block_moments(of, law, FiniteTokens(N)).output
+        m, S, between = transformer.moments(x)
+        assert apart(law.mean, m) < 0.02
+        assert bures(law.covariance, S) / math.sqrt(np.trace(S)) < near
+        assert np.trace(law.covariance) == pytest.approx(np.trace(S), rel=moved)
+        assert np.trace(law.shared) == pytest.approx(np.trace(between), rel=0.1)
+
+
+def test_the_means_of_sequences_do_not_depend_on_softmax_where_it_is_uniform():
+    """Tokens that all attend alike: x + V x̄, whose law is known exactly."""
+    rng = np.random.default_rng(30)
+    d, N = 6, 9
+    w = weights(rng, d, 2, 3, 0.0, bias=0.0)
+    nothing = Mlp(*(single(np.zeros(s)) for s in ((2, d), 2, (d, 2), d)), "gelu")
+    of = Block(w, nothing, None, None, "pre")
+    factor = rng.standard_normal((d, d))
+    S, V = factor @ factor.T, w.V(0) + w.V(1)
+    law = TokenLaw.of(gt.Gaussian(np.zeros(d), factor), FiniteTokens(N))
+    whole = np.eye(d) + V
+    shared = S / N
+    for _ in range(3):
+        law = block_moments(of, law, FiniteTokens(N)).output
+        shared = whole @ shared @ whole.T
+        np.testing.assert_allclose(law.shared, shared, atol=1e-6 * np.abs(shared).max())
+        total = S * (1 - 1 / N) + shared
+        np.testing.assert_allclose(law.covariance, total, atol=1e-6 * np.abs(total).max())
 
 
 def test_a_block_that_adds_nothing_leaves_the_law():
@@ -387,7 +409,7 @@ def test_a_missing_norm_is_the_identity():
     of = block(rng, 12, "pre")
     first = Block(of.attention, of.mlp, None, of.norm_mlp, "pre")
     x = cloud(rng, np.zeros(12), np.eye(12), 60_000).reshape(1500, 40, 12)
-    law = TokenLaw(np.zeros(12), np.eye(12), np.zeros((12, 12)))
+    law = TokenLaw.of(gt.Gaussian(np.zeros(12), np.eye(12)), FiniteTokens(40))
     made = block_moments(first, law, FiniteTokens(40)).output
     _, S, _ = transformer.moments(transformer.pass_block(first, x))
     assert bures(made.covariance, S) / math.sqrt(np.trace(S)) < 0.03
@@ -406,7 +428,7 @@ def test_propagation_chains_blocks_and_starts_from_measured_moments():
     plain = pretrained.propagate(of, start, 40, progress=lambda f, _: told.append(f))
     assert told == sorted(told)
     assert told[-1] == 1.0
-    law = TokenLaw.of(start)
+    law = TokenLaw.of(start, FiniteTokens(40))
     for i, b in enumerate(of.blocks, 1):
         law = block_moments(b, law, FiniteTokens(40)).output
         np.testing.assert_array_equal(plain.chain.covariances[i], law.covariance)
@@ -502,7 +524,7 @@ def test_signs_decide_whether_residual_layers_blow_up():
 def test_norms_bound_the_variance_at_any_depth():
     rng = np.random.default_rng(61)
     of, start = stack(rng, 2, shared=True), gt.Gaussian(np.zeros(12), 100 * np.eye(12))
-    made = pretrained.forecast_stack(of, start, 10, 40, measured=[1200.0, 6.0, 6.0])
+    made = pretrained.forecast_stack(of, start, 8, 40, measured=[1200.0, 6.0, 6.0])
     assert made.bound == pytest.approx(12 * float(np.max(of.blocks[0].norm_mlp.weight)) ** 2)
     assert np.all(made.traces[1:] < made.bound)
     assert made.largest[-1] < made.traces[-1]
@@ -510,12 +532,12 @@ def test_norms_bound_the_variance_at_any_depth():
     assert made.errors.shape == (3,)
     assert "bounds it by" in made.summary()
     assert "after 2 layers" in made.summary()
-    chain = pretrained.propagate(of, start, 40, blocks=10).chain
+    chain = pretrained.propagate(of, start, 40, blocks=8).chain
     np.testing.assert_allclose(made.traces, chain.traces)
     pre = Stack("pre", "custom", (block(rng, 12, "pre"),))
-    grown = pretrained.forecast_stack(pre, gt.Gaussian(np.zeros(12), np.eye(12)), 60, None)
+    grown = pretrained.forecast_stack(pre, gt.Gaussian(np.zeros(12), np.eye(12)), 40, None)
     roots = np.sqrt(grown.traces)
-    assert np.max(np.diff(roots)[30:]) <= 1.01 * np.max(np.diff(roots)[:30])
+    assert np.max(np.diff(roots)[20:]) <= 1.01 * np.max(np.diff(roots)[:20])
     assert math.isinf(grown.bound)
 
 

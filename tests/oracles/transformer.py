@@ -57,9 +57,7 @@ def pass_block(block, tokens):
 
 
 def moments(tokens):
-    """Mean, covariance, and covariance of what the tokens of a sequence share, of (T, N, d)."""
-    T, N, d = tokens.shape
-    flat = tokens.reshape(-1, d)
-    whole = np.cov(flat.T, bias=True)
+    """Mean, covariance, and covariance of the means of the sequences, of (T, N, d)."""
+    flat = tokens.reshape(-1, tokens.shape[-1])
     between = np.cov(tokens.mean(axis=1).T, bias=True)
-    return flat.mean(axis=0), whole, (between - whole / N) * N / (N - 1)
+    return flat.mean(axis=0), np.cov(flat.T, bias=True), between

@@ -53,7 +53,10 @@ class AttentionMoments:
     slope : (d, d) array
         K, on the range of the covariance of the keys.
     values : (d, d) array
-        Σ_h V_h: attention passes on what all keys share by this matrix.
+        Σ_h V_h.
+    carried : (d, d) array
+        Slope on what all tokens share: keys and values move with the token, which leaves Σ_h V_h
+        and the slope by way of the query.
     noise : (d, d) array
         Covariance of the noise over tokens and sequences.
     shared : (d, d) array
@@ -77,6 +80,7 @@ class AttentionMoments:
     mean: Array
     slope: Array
     values: Array
+    carried: Array
     noise: Array
     shared: Array
     rows: Array
@@ -131,10 +135,12 @@ def attention_moments(
     noise, shared = _noise(weights, mean, L, heads, tokens.count) if tokens else (None, None)
     nothing = np.zeros((weights.width, weights.width))
     rows = np.array([head.rows for head in heads])
+    others = np.repeat([1.0 - head.own for head in heads], weights.head_width)
     return AttentionMoments(
         mean=weights.output_bias + output @ np.concatenate([head.mean for head in heads]),
         slope=output @ rows.reshape(value.shape),
         values=output @ value,
+        carried=output @ (others[:, None] * value + rows.reshape(value.shape)),
         noise=nothing if noise is None else symmetric(output @ noise @ output.T),
         shared=nothing if shared is None else symmetric(output @ shared @ output.T),
         rows=rows,
