@@ -11,7 +11,7 @@ import numpy as np
 
 from .adapters.assembly import blocks_of, final_norm_of, token_embedding_of
 from .adapters.checkpoint import read_weights
-from .adapters.configuration import read_json, refuse_unsupported
+from .adapters.configuration import read_json, refuse_unsupported, whole
 from .adapters.library import build
 from .adapters.location import PRESETS, Location, locate
 from .adapters.names import Names
@@ -42,9 +42,10 @@ def load(source: str | os.PathLike[str], *, check: bool = True) -> Stack:
     ----------
     source : str or path
         A folder with ``config.json`` and weights (``model.safetensors`` or
-        ``pytorch_model.bin``), an ONNX file with the layout of BERT, ViT or DINOv2, or a name of
-        the hub; :func:`presets` lists short names. Names of the hub need a network unless the
-        model is in the cache.
+        ``pytorch_model.bin``), an ONNX file with the layout of BERT, ViT or DINOv2,
+        ``package:NAME`` for a model inside an installed package, or a name of the hub;
+        :func:`presets` lists short names. Names of the hub need a network unless the model is in
+        the cache.
     check : bool
         Hold every block against the library on random input, and refuse the model if one differs
         by more than 1e-5 (relative). ONNX is compared with onnxruntime if that is installed.
@@ -75,6 +76,8 @@ def load(source: str | os.PathLike[str], *, check: bool = True) -> Stack:
 def _load_checkpoint(location: Location, check: bool) -> Stack:
     config = read_json(location.path / "config.json")
     family = refuse_unsupported(config, location.name)
+    for key in ("num_hidden_layers", "num_attention_heads", "hidden_size"):
+        whole(config, key)
     weights = read_weights(location.path)
     module, ignored = build(family, config, weights, location.name)
     del weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +73,9 @@ def _read_safetensors(path: Path) -> dict[str, Any]:
 def _read_pickled(path: Path) -> dict[str, Any]:
     torch = torch_library()
     try:
-        try:
-            loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        except RuntimeError as error:
-            if "mmap can only be used" not in str(error):
-                raise
-            # Files older than torch 1.6 cannot be mapped.
-            loaded = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            loaded = _unpickle(path)
     except pickle.UnpicklingError as error:
         if "weights_only" in str(error).lower():
             raise ModelFileInvalid(
@@ -93,6 +90,17 @@ def _read_pickled(path: Path) -> dict[str, Any]:
     if not isinstance(loaded, dict):
         raise ModelFileInvalid(f"{path} holds {type(loaded).__name__}; expected weights by name.")
     return {str(name): value for name, value in loaded.items() if torch.is_tensor(value)}
+
+
+def _unpickle(path: Path) -> Any:
+    """What torch's restricted reader makes of a file, mapped into memory if it is not too old."""
+    torch = torch_library()
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except RuntimeError as error:
+        if "mmap can only be used" not in str(error):
+            raise
+        return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def _damaged(path: Path, error: Exception) -> ModelFileInvalid:

@@ -46,6 +46,9 @@ _ACTIVATIONS = {
     "tanh": "tanh",
     "sigmoid": "sigmoid",
     "linear": "identity",
+    "gelu_tanh": "gelu_tanh",
+    "gelu_quick": "gelu_quick",
+    "identity": "identity",
 }
 
 

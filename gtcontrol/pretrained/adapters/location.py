@@ -1,4 +1,4 @@
-"""Where a model is: a folder, a file, or a name of the hub, with or without a network."""
+"""Where a model is: a folder, a file, a package, or a name of the hub."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ...errors import ModelFileInvalid
 from .checkpoint import WEIGHT_FILES
 from .configuration import read_json
 from .library import cached_file, offline
+from .packages import PREFIX, find_in_package
 
 __all__ = ["PRESETS", "Location", "locate"]
 
@@ -69,10 +70,15 @@ def locate(source: str | os.PathLike[str]) -> Location:
     ------
     ModelFileInvalid
         If there is no such folder or file, or the hub cannot be reached or has no such model.
+    MissingPackage
+        If it is inside a package that is not installed.
     """
     if not isinstance(source, str | os.PathLike) or not os.fspath(source):
         raise ModelFileInvalid("`source` must be a folder, an ONNX file, or a name of the hub.")
     text = os.fspath(source)
+    if text.startswith(PREFIX):
+        package = text.removeprefix(PREFIX)
+        return Location(package, find_in_package(package))
     path = Path(text).expanduser()
     if path.is_dir():
         return _folder(path)

@@ -136,7 +136,9 @@ class _Layout:
         sizes = [s for s in self._input_sizes() if s > 0]
         native = sizes[-1] if sizes else config.get("image_size", 224)
         processor = processor_of(folder)
-        if not processor:
+        if not processor and self.family == "vit":
+            processor = {"size": native}
+        elif not processor:
             processor = {"crop_size": native, "size": round(native * 256 / 224)}
         return patch_embedding_of(names, config, processor)
 
