@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .forward import BlockRecord as BlockRecord
     from .heads import tabulate_heads as tabulate_heads
     from .inputs import embeddings as embeddings
+    from .inspection import inspect as inspect
     from .loading import load as load, presets as presets
     from .propagation.chain import Propagation as Propagation, propagate as propagate
     from .propagation.comparison import LawFit as LawFit
@@ -51,6 +52,7 @@ _HOMES = {
     "embeddings": "inputs",
     "forecast_layers": "forecast",
     "forecast_stack": "forecast",
+    "inspect": "inspection",
     "load": "loading",
     "presets": "loading",
     "propagate": "propagation.chain",

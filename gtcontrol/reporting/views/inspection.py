@@ -120,6 +120,12 @@ def _headline(result: Inspection) -> str:
             f"layer {result.lost} on ({percent(_two(last.chain_covariance))} after layer "
             f"{last.layer})."
         )
+    agreed, decided = _agreement(result)
+    if decided:
+        parts.append(
+            "The head rates give the sign of what attention does to the variance in "
+            f"{agreed} of {count(decided, 'layer')}."
+        )
     return " ".join(parts)
 
 
@@ -229,18 +235,19 @@ def _signs(result: Inspection) -> str:
         layers = [k for k, verdict in verdicts.items() if verdict == word]
         if layers:
             parts.append(f"{past} it in {ranges(layers)}")
-    agreed = [
-        facts.layer
-        for facts in result.layers
-        if verdicts[facts.layer] != "neutral" and facts.drift * facts.effective_rate > 0
-    ]
-    decided = sum(verdict != "neutral" for verdict in verdicts.values())
+    agreed, decided = _agreement(result)
     if not parts:
         return "by the sum of the head rates attention leaves the variance alone in every layer"
     return (
         f"by the sum of the head rates attention {' and '.join(parts)}; the sign is that of the "
-        f"measured drift in {len(agreed)} of these {count(decided, 'layer')}"
+        f"measured drift in {agreed} of {count(decided, 'layer')}"
     )
+
+
+def _agreement(result: Inspection) -> tuple[int, int]:
+    """Layers in which the summed rate has the sign of the measured drift, of those not neutral."""
+    decided = [x for x in result.layers if result.heads.verdict(x.layer) != "neutral"]
+    return sum(x.drift * x.effective_rate > 0 for x in decided), len(decided)
 
 
 def _work(result: Inspection) -> str:
