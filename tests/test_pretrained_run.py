@@ -312,6 +312,32 @@ def test_shared_layers_are_one_block():
     assert "depth=4, width=12, heads=3, shared=True" in repr(Stack("s", "custom", (layer,) * 4))
 
 
+# -- what other rooms do with a stack --------------------------------------------------------
+
+
+def test_shapes_of_clouds_before_and_after_each_block():
+    stack = Stack("small", "custom", (block(20), block(21)))
+    x = tokens(count=200, sequences=4)
+    found = stack.gaussianity(x, baselines=4)
+    assert len(found) == 3
+    assert found[0].gaussian
+    last = stack.run(x, ("output",))[-1].output.reshape(-1, 12)
+    again = gt.gaussianity(last, baselines=4, rng=1)
+    assert found[2]["spread"].value == pytest.approx(again["spread"].value, rel=1e-6)
+
+
+def test_methods_are_the_functions_of_the_module():
+    stack = Stack("small", "custom", (block(22), block(23)))
+    law = gt.Gaussian.from_covariance(np.zeros(12), np.eye(12))
+    p = gt.pretrained
+    assert stack.heads(law, 64).rows == p.tabulate_heads(stack, law, 64).rows
+    ours, theirs = stack.propagate(law, 64), p.propagate(stack, law, 64)
+    assert np.array_equal(ours.chain.covariances, theirs.chain.covariances)
+    assert np.array_equal(
+        stack.forecast(law, 3, 64).traces, p.forecast_stack(stack, law, 3, 64).traces
+    )
+
+
 # -- what is refused -------------------------------------------------------------------------
 
 
