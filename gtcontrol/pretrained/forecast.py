@@ -170,7 +170,7 @@ def forecast_stack(
     check_stack(stack, law)
     n = stack.depth if depth is None else _check.integer("depth", depth, low=1)
     finite = None if tokens is None else FiniteTokens(tokens)
-    now = TokenLaw.of(law)
+    now = TokenLaw.of(law, finite)
     traces, largest, logits = [], [], []
     for i in range(n + 1):
         traces.append(float(np.trace(now.covariance)))

@@ -2,8 +2,10 @@
 
 To first order, attention changes the total variance of the residual stream x by 2 tr Cov(a, x), to
 which head h contributes 2 tr(V_h S B_h C) in the mean field: S is the covariance of what attention
-sees and C = Cov(u, x) that of this with the stream.  All products are taken in the k dimensions of
-the head.
+sees and C = Cov(u, x) that of this with the stream.  For N tokens the slope is that of softmax over
+finitely many keys, and what all tokens of a sequence share (at least the mean of the sample, S/N)
+passes through V_h as well: keys differ by what they do not share.  All products are taken in the k
+dimensions of the head.
 """
 
 from __future__ import annotations
@@ -28,14 +30,22 @@ from .weights import AttentionWeights
 
 __all__ = ["block_heads", "tabulate_heads"]
 
+#: Directions with less variance than this fraction of the largest are left out of regressions.
+SINGULAR = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """Mean and covariance S of what attention sees, C = Cov(u, x), and tr S_x of the stream."""
+    """What attention sees, u: mean, covariance, that of the means of sequences; the same with x.
+
+    ``total`` is tr S_x of the stream.
+    """
 
     mean: Array
     covariance: Array
+    shared: Array
     cross: Array
+    cross_shared: Array
     total: float
 
 
@@ -67,10 +77,11 @@ def tabulate_heads(
     rows: list[HeadFacts] = []
     if isinstance(moments, Gaussian):
         check_stack(stack, moments)
-        law = TokenLaw.of(moments)
+        law = TokenLaw.of(moments, finite)
         for layer, block in enumerate(stack.blocks, 1):
             made = block_moments(block, law, finite)
-            seen = _Seen(made.seen.mean, made.seen.covariance, made.cross, _trace(law.covariance))
+            u, total = made.seen, float(np.trace(law.covariance))
+            seen = _Seen(u.mean, u.covariance, u.shared, made.cross, made.cross_shared, total)
             rows += _rows(block, layer, seen, finite)
             law = made.output
         return HeadTable(count=finite.count, rows=tuple(rows))
@@ -96,33 +107,45 @@ def block_heads(
     of : LayerMoments
     tokens : FiniteTokens
     """
-    u = of.attended
+    u, x = of.attended, of.before
+    cross = of.attended_before
+    # The means of sequences are few: their regression on the stream is that of all tokens.
+    shared = cross @ np.linalg.pinv(x.covariance, rcond=SINGULAR, hermitian=True) @ x.between
     return _rows(
-        block, layer, _Seen(u.mean, u.covariance, of.attended_before, of.before.trace), tokens
+        block, layer, _Seen(u.mean, u.covariance, u.between, cross, shared, x.trace), tokens
     )
 
 
 def _rows(block: Block, layer: int, seen: _Seen, tokens: FiniteTokens) -> tuple[HeadFacts, ...]:
     weights = block.folded().attention
-    of = attention_moments(weights, seen.mean, seen.covariance, tokens)
+    keys = (seen.covariance - seen.shared) * tokens.count / tokens.others
+    of = attention_moments(weights, seen.mean, keys, tokens)
     L = root(seen.covariance)
-    return tuple(_facts(weights, h, layer, seen, of, L) for h in range(weights.heads))
+    share = 1.0 / tokens.count
+    return tuple(_facts(weights, h, layer, seen, of, L, share) for h in range(weights.heads))
 
 
 def _facts(
-    weights: AttentionWeights, h: int, layer: int, seen: _Seen, of: AttentionMoments, L: Array
+    weights: AttentionWeights,
+    h: int,
+    layer: int,
+    seen: _Seen,
+    of: AttentionMoments,
+    L: Array,
+    share: float,
 ) -> HeadFacts:
     (output, value), (key, query) = weights.V_factors(h), weights.B_factors(h)
     core = value @ seen.covariance @ key
     asked = query @ seen.cross @ output
     spread = query @ seen.covariance @ query.T
     gain = np.sum((core @ spread @ core.T) * (output.T @ output)) / seen.total
-    rows = of.rows[h] @ seen.cross
+    apart, together = of.rows[h] - share * value, of.rows[h] + (1.0 - of.self_weight[h]) * value
+    added = apart @ (seen.cross - seen.cross_shared) + together @ seen.cross_shared
     return HeadFacts(
         layer=layer,
         head=h + 1,
         rate=2 * float(np.sum(core * asked.T)) / seen.total,
-        effective_rate=2 * float(np.sum(rows * output.T)) / seen.total,
+        effective_rate=2 * float(np.sum(added * output.T)) / seen.total,
         gain=float(np.sqrt(max(gain, 0.0))),
         balance_V=_balance(L.T @ output, value @ L),
         balance_B=_balance(L.T @ key, query @ L),
@@ -142,7 +165,3 @@ def _balance(left: Array, right: Array) -> float:
     values = np.linalg.eigvalsh(0.5 * swapped @ R.T)
     size = float(np.sum(np.abs(values)))
     return float(values.sum()) / size if size > 0 else 0.0
-
-
-def _trace(matrix: Array) -> float:
-    return float(np.trace(matrix))

@@ -11,7 +11,7 @@ import numpy as np
 
 from .adapters.assembly import blocks_of, final_norm_of, token_embedding_of
 from .adapters.checkpoint import read_weights
-from .adapters.configuration import read_json, refuse_unsupported
+from .adapters.configuration import read_json, refuse_unsupported, whole
 from .adapters.library import build
 from .adapters.location import PRESETS, Location, locate
 from .adapters.names import Names
@@ -76,6 +76,8 @@ def load(source: str | os.PathLike[str], *, check: bool = True) -> Stack:
 def _load_checkpoint(location: Location, check: bool) -> Stack:
     config = read_json(location.path / "config.json")
     family = refuse_unsupported(config, location.name)
+    for key in ("num_hidden_layers", "num_attention_heads", "hidden_size"):
+        whole(config, key)
     weights = read_weights(location.path)
     module, ignored = build(family, config, weights, location.name)
     del weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import warnings
 from collections.abc import Iterator, Mapping
@@ -47,16 +48,19 @@ def quiet() -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         library = transformers_library()
-        logging = library.utils.logging
-        level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-        logging.set_verbosity(logging.CRITICAL + 10)
-        logging.disable_progress_bar()
+        own, hub = library.utils.logging, logging.getLogger("huggingface_hub")
+        level, level_of_hub = own.get_verbosity(), hub.level
+        bars = own.is_progress_bar_enabled()
+        own.set_verbosity(logging.CRITICAL + 10)
+        hub.setLevel(logging.CRITICAL + 10)
+        own.disable_progress_bar()
         try:
             yield library
         finally:
-            logging.set_verbosity(level)
+            own.set_verbosity(level)
+            hub.setLevel(level_of_hub)
             if bars:
-                logging.enable_progress_bar()
+                own.enable_progress_bar()
 
 
 def build(
@@ -103,11 +107,13 @@ def build(
 
 
 def _refuse_shapes(mismatched: Any, source: str) -> None:
-    for name, found, wanted in sorted(mismatched):
-        raise ModelFileInvalid(
-            f"the weight {name} of {source} has shape {tuple(found)}, but config.json asks for "
-            f"{tuple(wanted)}."
-        )
+    """Refuse weights of wrong shapes: names, in newer versions with both shapes."""
+    for item in sorted(mismatched, key=str):
+        name, detail = item, "has another shape than config.json asks for"
+        if not isinstance(item, str):
+            name, found, wanted = item
+            detail = f"has shape {tuple(found)}, but config.json asks for {tuple(wanted)}"
+        raise ModelFileInvalid(f"the weight {name} of {source} {detail}.")
 
 
 def _fill_missing(
@@ -123,7 +129,8 @@ def _fill_missing(
         if known is None:
             continue
         if state[known].shape != weights[name].shape:
-            _refuse_shapes([(name, weights[name].shape, state[known].shape)], source)
+            wrong = (name, weights[name].shape, state[known].shape)
+            _refuse_shapes([wrong], source)
         with torch.no_grad():
             state[known].copy_(weights[name])
         lacking.remove(known)

@@ -32,7 +32,7 @@ class LawSeries:
     covariances : (n + 1, d, d) array
         Over tokens and sequences.
     shared : (n + 1, d, d) array
-        The part of the covariances that is the same for all tokens of a sequence.
+        Covariances of the means of the sequences.
     """
 
     means: Array
@@ -189,14 +189,14 @@ def propagate(
     given = None
     if measured is not None:
         m, S = _moments(*measured, count + 1, law.dim)
-        given = LawSeries(m, S, np.zeros_like(S))
+        given = LawSeries(m, S, S * (0.0 if tokens is None else 1.0 / tokens))
     parts = 1 + (finite is not None) + (given is not None)
-    found = _follow(passed, TokenLaw.of(law), finite, _share(progress, 0, parts))
-    chain = LawSeries.of([TokenLaw.of(law), *(of.output for of in found)])
+    found = _follow(passed, TokenLaw.of(law, finite), finite, _share(progress, 0, parts))
+    chain = LawSeries.of([TokenLaw.of(law, finite), *(of.output for of in found)])
     mean_field, steps = chain, None
     if finite is not None:
-        laws = _follow(passed, TokenLaw.of(law), None, _share(progress, 1, parts))
-        mean_field = LawSeries.of([TokenLaw.of(law), *(of.output for of in laws)])
+        laws = _follow(passed, TokenLaw.of(law, None), None, _share(progress, 1, parts))
+        mean_field = LawSeries.of([TokenLaw.of(law, None), *(of.output for of in laws)])
     if given is not None:
         told = _share(progress, parts - 1, parts)
         starts = given.laws()
