@@ -217,7 +217,9 @@ def test_the_calls_upward_are_those_of_results():
         "reporting.html",
         "validation.kernels",
         "pretrained",
+        "pretrained.adapters.packages",
         "pretrained.samples",
+        "pretrained.adapters.packages",
     }
     base = next(s for s in sources() if s.name == "results.base")
     named = re.findall(r"gtcontrol\.(\w+)", ast.unparse(base.tree).replace("gtcontrol.load", ""))

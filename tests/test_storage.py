@@ -21,6 +21,7 @@ from gtcontrol.results.reachability import Reachability
 from gtcontrol.results.steering import Attempt, Violation
 from gtcontrol.results.writing import to_json
 from gtcontrol.status import Status
+from tests import inspections
 from tests.strategies import orthogonal
 from tests.test_export import made_by_hand as exported
 from tests.test_simulation import LAW, general, interrupt_after
@@ -156,6 +157,8 @@ RESULTS = TRAJECTORIES | {
         rng=3,
         feedforward=gt.FeedForward([[1.0, 0.5]], [0.1], [[0.2], [0.3]], "gelu"),
     ),
+    "inspection": inspections.made,
+    "inspection-interrupted": lambda: inspections.made(done=2, numerics=1e-6),
     "tokens": lambda: gt.simulate_tokens(LAW, general(), 1.0, count=30, rng=3, antithetic=True),
     "tokens-given": lambda: gt.simulate_tokens(
         LAW.sample(30, np.random.default_rng(0)), HEADS, layers=4, observe=3, keep=5

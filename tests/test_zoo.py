@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from gtcontrol.cli import kinds
-from gtcontrol.errors import ProblemFileInvalid
+from gtcontrol.errors import ModelFileInvalid, ProblemFileInvalid
 from gtcontrol.problem import zoo
+from tests import real_models
 from tests.extras import needs_torch
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,6 +27,9 @@ ROOT = Path(__file__).resolve().parents[1]
 SLOW = {
     "export-planar",
     "filter-by-attention",
+    "pretrained-albert",
+    "pretrained-minilm",
+    "pretrained-vit",
     "steer-embedding-768",
     "steer-planar",
     "tokens-both-negative",
@@ -38,7 +42,17 @@ SLOW = {
 #: Problems that need torch.
 WITH_TORCH = {"export-planar"}
 
+#: Problems whose models are inside packages -> the package; and those whose models are on the hub.
+PACKAGES = {
+    "pretrained-albert": real_models.RXNMAPPER,
+    "pretrained-minilm": real_models.MINILM,
+    "pretrained-vit": real_models.VIT,
+}
+ON_THE_HUB = {"pretrained-deit", "pretrained-modernbert"}
+
 ISSUED = {
+    *PACKAGES,
+    *ON_THE_HUB,
     "design-attractor",
     "design-low-rank",
     "export-planar",
@@ -96,7 +110,8 @@ def test_an_unknown_name_gets_the_nearest_one():
 def test_each_problem_is_named_after_its_kind_and_says_what_it_expects(name):
     document = kinds.read(zoo.path(name))
     # Studies of tokens go by that name, whatever they measure.
-    prefix = {"closeness": "tokens", "mixture": "tokens"}.get(document.kind, document.kind)
+    named = {"closeness": "tokens", "mixture": "tokens", "inspect": "pretrained"}
+    prefix = named.get(document.kind, document.kind)
     assert name.startswith(f"{prefix}-")
     assert document.title
     assert document.description
@@ -109,13 +124,28 @@ def test_each_problem_is_named_after_its_kind_and_says_what_it_expects(name):
     [
         pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW) + [needs_torch] * (n in WITH_TORCH))
         for n in zoo.names()
+        if n not in ON_THE_HUB
     ],
 )
 def test_what_a_problem_expects_comes_true(name):
+    if name in PACKAGES:
+        real_models.require()
+        real_models.source(PACKAGES[name])
     result = result_of(name)
     assert result.answered
     assert not [str(f) for f in task_of(name).findings(result) if not f.met]
     assert result.problem.name == name
+
+
+@pytest.mark.parametrize("name", sorted(ON_THE_HUB))
+def test_without_a_network_a_model_of_the_hub_is_refused_in_one_line(name, tmp_path, monkeypatch):
+    real_models.require()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(ModelFileInvalid, match="is not in the cache") as caught:
+        task_of(name).run(lambda fraction, text: None)
+    assert "\n" not in str(caught.value)
+    assert task_of(name).table.model in str(caught.value)
 
 
 def test_a_wheel_carries_the_problems():

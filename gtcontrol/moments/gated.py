@@ -5,12 +5,13 @@ used once for the mean and twice for products, leaves derivatives D of the activ
 
     E y_i        = ν_i E f_i + R_ii E Df_i,
     E y_i y_l    = (ν_i ν_l + C_il) E f_i f_l
-                   + ν_i (R_ll E f_i Df_l + R_li E Df_i f_l) + ν_l (R_ii E Df_i f_l + R_il E f_i Df_l)
+                   + ν_i (R_ll E f_i Df_l + R_li E Df_i f_l)
+                   + ν_l (R_ii E Df_i f_l + R_il E f_i Df_l)
                    + R_ii R_li E D²f_i f_l + (R_ii R_ll + R_il R_li) E Df_i Df_l
                    + R_il R_ll E f_i D²f_l,
 
-and the expectations of products are Hermite series (``hermite``), in which D takes h_k to √k h_{k-1}.
-E y_i² is one integral over z_i.
+and the expectations of products are Hermite series (``hermite``), in which D takes h_k to
+√k h_{k-1}.  E y_i² is one integral over z_i.
 """
 
 from __future__ import annotations
@@ -94,11 +95,11 @@ def _products(f: Array, Df: Array, D2f: Array, rho: Array) -> tuple[Array, Array
     off = np.abs(rho)
     np.fill_diagonal(off, 0.0)
     closest = float(off.max(initial=0.0))
-    made = tuple(np.zeros_like(rho) for _ in range(4))
+    made = [np.zeros_like(rho) for _ in range(4)]
     power = np.ones_like(rho)
     for k in range(ORDER - 1):  # beyond, the series of D²f is cut off
-        for total, left, right in zip(made, (f, Df, Df, D2f), (f, f, Df, f), strict=True):
-            total += left[k][:, None] * power * right[k]
+        for i, (left, right) in enumerate(((f, f), (Df, f), (Df, Df), (D2f, f))):
+            made[i] += left[k][:, None] * power * right[k]
         power *= rho
         if closest ** (k + 1) < NEGLIGIBLE:
             break

@@ -10,15 +10,25 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .block import Block as Block
     from .embedding import (
         Embedding as Embedding,
         PatchEmbedding as PatchEmbedding,
         TokenEmbedding as TokenEmbedding,
     )
+    from .forecast import (
+        Forecast as Forecast,
+        forecast_layers as forecast_layers,
+        forecast_stack as forecast_stack,
+    )
     from .forward import BlockRecord as BlockRecord
+    from .heads import tabulate_heads as tabulate_heads
     from .inputs import embeddings as embeddings
+    from .inspection import inspect as inspect
     from .loading import load as load, presets as presets
-    from .stack import Block as Block, Stack as Stack
+    from .propagation.chain import Propagation as Propagation, propagate as propagate
+    from .propagation.comparison import LawFit as LawFit
+    from .stack import Stack as Stack
     from .weights import (
         AttentionWeights as AttentionWeights,
         Mlp as Mlp,
@@ -28,18 +38,26 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AttentionWeights": "weights",
-    "Block": "stack",
+    "Block": "block",
     "BlockRecord": "forward",
     "Embedding": "embedding",
+    "Forecast": "forecast",
+    "LawFit": "propagation.comparison",
     "Mlp": "weights",
     "Norm": "weights",
     "PatchEmbedding": "embedding",
+    "Propagation": "propagation.chain",
     "Rope": "weights",
     "Stack": "stack",
     "TokenEmbedding": "embedding",
     "embeddings": "inputs",
+    "forecast_layers": "forecast",
+    "forecast_stack": "forecast",
+    "inspect": "inspection",
     "load": "loading",
     "presets": "loading",
+    "propagate": "propagation.chain",
+    "tabulate_heads": "heads",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - names, all strings

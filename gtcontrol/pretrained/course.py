@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .._check import Array
 from ..finite_tokens import FiniteTokens
-from ..gaussian import Gaussian, wasserstein
 from ..progress import Progress
 from ..results.gaussianity import Gaussianity
 from ..results.heads import HeadFacts
@@ -20,6 +18,7 @@ from .forward import BlockRecord
 from .heads import block_heads
 from .measurement import LayerMoments, Moments, given, measure_layer, moments, wanted
 from .propagation.blocks import BlockMoments, block_moments
+from .propagation.comparison import bures
 from .propagation.law import TokenLaw, root
 from .stack import Block, Stack
 from .weights import Floats
@@ -154,14 +153,7 @@ def _errors(law: TokenLaw, seen: Moments) -> tuple[float, float]:
     """Errors of mean and covariance, relative to the root of the total variance."""
     size = float(np.sqrt(seen.trace))
     mean = float(np.linalg.norm(law.mean - seen.mean))
-    return mean / size, _bures(law.covariance, seen.covariance) / size
-
-
-def _bures(first: Array, second: Array) -> float:
-    """Bures distance of two covariances (d, d): W₂ of the centred Gaussians."""
-    zero = np.zeros(len(first))
-    one, other = (Gaussian.trusted(zero, root(S)) for S in (first, second))
-    return wasserstein(one, other)
+    return mean / size, bures(law.covariance, seen.covariance) / size
 
 
 def _floor(course: Course, seen: Moments) -> float:
@@ -180,4 +172,4 @@ def _floor(course: Course, seen: Moments) -> float:
         squares += tokens.T @ tokens
     mean = sums / (T * N)
     drawn = squares / (T * N) - np.outer(mean, mean)
-    return _bures(drawn, seen.covariance) / float(np.sqrt(seen.trace))
+    return bures(drawn, seen.covariance) / float(np.sqrt(seen.trace))

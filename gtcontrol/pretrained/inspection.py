@@ -164,7 +164,7 @@ def _embedded(
     return embeddings(
         stack,
         source,
-        data=data,
+        data,
         sequences=sequences,
         tokens=tokens,
         rng=np.random.default_rng([seed, 0]),

@@ -18,9 +18,10 @@ the fluctuation of the weights w, w' of two queries,
     E Σ_j w_j w'_j = e^⟨q, q'⟩/N = √(E Σ w_j² E Σ w'_j²) e^(-|q - q'|²/2),
 
 and the last form, a positive definite kernel of the queries that never exceeds what Cauchy and
-Schwarz allow, is averaged over the queries in closed form.  Where scores are so spread that few keys
-have all the weight, E Σ w_j² is less than e^(a²)/N; queries count there with the length √log(N E Σ w_j²)
-that explains it, so that queries with nothing in common still share a key with probability 1/N.
+Schwarz allow, is averaged over the queries in closed form.  Where scores are so spread that few
+keys have all the weight, E Σ w_j² is less than e^(a²)/N; there queries count with the length
+√log(N E Σ w_j²) that explains it, and those with nothing in common still share a key with
+probability 1/N.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ class AttentionMoments:
     slope : (d, d) array
         K, on the range of the covariance of the keys.
     values : (d, d) array
-        Σ_h V_h: attention passes on what all keys share by this matrix.
+        Σ_h V_h.
+    carried : (d, d) array
+        Slope on what all tokens share: keys and values move with the token, which leaves Σ_h V_h
+        and the slope by way of the query.
     noise : (d, d) array
         Covariance of the noise over tokens and sequences.
     shared : (d, d) array
@@ -67,11 +71,16 @@ class AttentionMoments:
         Mean sum of the squared weights.
     logit_variance : (H,) array
         Mean variance a² of the scores.
+    explained : (H,) array
+        R² of the affine map for what each head attends to, before W_O: the share of its variance
+        that is no noise.  Where the scores are narrow it is
+        1/(1 + tr(W_V S W_Vᵀ) e^(a²)/(N tr(G S Gᵀ))) with G = W_V S B.
     """
 
     mean: Array
     slope: Array
     values: Array
+    carried: Array
     noise: Array
     shared: Array
     rows: Array
@@ -79,6 +88,7 @@ class AttentionMoments:
     tilt: Array
     concentration: Array
     logit_variance: Array
+    explained: Array
 
 
 class _Head(NamedTuple):
@@ -125,10 +135,12 @@ def attention_moments(
     noise, shared = _noise(weights, mean, L, heads, tokens.count) if tokens else (None, None)
     nothing = np.zeros((weights.width, weights.width))
     rows = np.array([head.rows for head in heads])
+    others = np.repeat([1.0 - head.own for head in heads], weights.head_width)
     return AttentionMoments(
         mean=weights.output_bias + output @ np.concatenate([head.mean for head in heads]),
         slope=output @ rows.reshape(value.shape),
         values=output @ value,
+        carried=output @ (others[:, None] * value + rows.reshape(value.shape)),
         noise=nothing if noise is None else symmetric(output @ noise @ output.T),
         shared=nothing if shared is None else symmetric(output @ shared @ output.T),
         rows=rows,
@@ -136,6 +148,7 @@ def attention_moments(
         tilt=np.array([head.tilt for head in heads]),
         concentration=np.array([head.concentration for head in heads]),
         logit_variance=np.array([head.logit_variance for head in heads]),
+        explained=np.array([_explained(head, L) for head in heads]),
     )
 
 
@@ -170,6 +183,11 @@ def _head(
     )
 
 
+def _explained(head: _Head, L: Array) -> float:
+    signal, noise = float(np.sum((head.rows @ L) ** 2)), float(np.trace(head.residual))
+    return signal / (signal + noise) if signal + noise > 0 else 1.0
+
+
 def _scoring_directions(key: Array, query: Array, L: Array) -> tuple[Array, Array]:
     """Orthonormal basis U (r, n) of the rows of W_K L and W_Q L, and Uᵀ L⁻¹ (n, d).
 
@@ -187,51 +205,55 @@ def _noise(
 ) -> tuple[Array, Array]:
     """Covariance (H k, H k) of the noise of all heads, and of the part that tokens share."""
     k = weights.head_width
-    overlap, between = _overlaps(weights, mean, L, [head.length(count) for head in heads])
-    sizes = np.sqrt([head.squares for head in heads])
+    squares = np.array([head.squares for head in heads])
+    largest = np.sqrt(np.outer(squares, squares))
+    queries = _Queries(weights, mean, L, [head.length(count) for head in heads])
     whole = weights.value.astype(np.float64).reshape(-1, weights.width) @ L
     products = whole @ whole.T
-    made = []
-    for kernel in (overlap, between):
-        made.append(np.kron(kernel * np.outer(sizes, sizes), np.ones((k, k))) * products)
+    overlaps = [largest * queries.overlap(same=same) for same in (True, False)]
+    noise, shared = (np.kron(x, np.ones((k, k))) * products for x in overlaps)
     for h, head in enumerate(heads):
         part = slice(h * k, (h + 1) * k)
         aside = head.concentration - head.own**2
-        share = min(head.squares / aside, 1.0) if aside > 0 else 0.0
-        made[0][part, part] = head.residual
-        made[1][part, part] = between[h, h] * share * head.residual
-    return made[0], made[1]
+        noise[part, part] = head.residual
+        share = min(overlaps[1][h, h] / aside, 1.0) if aside > 0 else 0.0
+        shared[part, part] = share * head.residual
+    return noise, shared
 
 
-def _overlaps(
-    weights: AttentionWeights, mean: Array, L: Array, lengths: list[float]
-) -> tuple[Array, Array]:
-    """E e^(-|q - q'|²/2) for each pair of heads: the same token asks, or two different ones.
+class _Queries:
+    """Pairs of queries q = Pᵀ (a + R z) of all heads, each with a factor for its length."""
 
-    With q = Pᵀ (a + R z), the difference is Aᵀ (a + R z) for stacked A = (P; -P') and a, R; and
-    with W = R Rᵀ and N = A Aᵀ the average is det(I + N W)^(-1/2) exp(-aᵀ (I + N W)⁻¹ N a/2).
-    """
-    H, k, d = weights.query.shape
-    key, query = (
-        getattr(weights, name).astype(np.float64).reshape(H * k, d) for name in ("key", "query")
-    )
-    size = weights.scale * np.repeat(lengths, k)
-    asked = size * (query @ mean + weights.query_bias.ravel())
-    P, R = key @ L, size[:, None] * (query @ L)
-    keys, queries = P @ P.T, R @ R.T
-    same, other = np.eye(H), np.zeros((H, H))
-    sign = np.concatenate([np.ones(k), -np.ones(k)])
-    for h in range(H):
-        for g in range(h + 1):
-            index = np.r_[h * k : (h + 1) * k, g * k : (g + 1) * k]
-            N = np.outer(sign, sign) * keys[np.ix_(index, index)]
-            W = queries[np.ix_(index, index)]
-            apart = np.array(W)
-            apart[:k, k:] = apart[k:, :k] = 0.0
-            if g < h:
-                same[h, g] = same[g, h] = _kernel(N, W, asked[index])
-            other[h, g] = other[g, h] = _kernel(N, apart, asked[index])
-    return same, other
+    def __init__(
+        self, weights: AttentionWeights, mean: Array, L: Array, lengths: list[float]
+    ) -> None:
+        H, k, d = weights.query.shape
+        key, query = (
+            getattr(weights, name).astype(np.float64).reshape(H * k, d) for name in ("key", "query")
+        )
+        size = weights.scale * np.repeat(lengths, k)
+        self.asked = size * (query @ mean + weights.query_bias.ravel())
+        P, R = key @ L, size[:, None] * (query @ L)
+        self.keys, self.spread = P @ P.T, R @ R.T
+        self.parts = [slice(h * k, (h + 1) * k) for h in range(H)]
+
+    def overlap(self, *, same: bool) -> Array:
+        """E e^(-|q - q'|²/2) for each two heads, (H, H): of the same token or of different ones.
+
+        The difference is Aᵀ (a + R z) with stacked A = (P; -P') and a, R; with W = Cov(R z) and
+        N = A Aᵀ the average is det(I + N W)^(-1/2) exp(-aᵀ (I + N W)⁻¹ N a/2).
+        """
+        made = np.eye(len(self.parts))
+        for h, one in enumerate(self.parts):
+            for g, other in enumerate(self.parts[: h if same else h + 1]):
+                index, k = np.r_[one, other], one.stop - one.start
+                sign = np.repeat([1.0, -1.0], k)
+                N = np.outer(sign, sign) * self.keys[np.ix_(index, index)]
+                W = self.spread[np.ix_(index, index)]
+                if not same:
+                    W[:k, k:] = W[k:, :k] = 0.0
+                made[h, g] = made[g, h] = _kernel(N, W, self.asked[index])
+        return made
 
 
 def _kernel(N: Array, W: Array, a: Array) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._check import Array
+from ...finite_tokens import FiniteTokens
 from ...gaussian import Gaussian
 
 __all__ = ["TokenLaw"]
@@ -17,11 +18,12 @@ ROUNDING = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class TokenLaw:
-    """Mean and covariance of tokens over sequences, and the part that all tokens of one share.
+    """Mean and covariance of tokens over sequences, and of the means of the sequences.
 
     Attention gives all tokens of a sequence nearly the same noise, that of the average over its
-    keys.  A token is then m + s + y with s ~ N(0, shared) drawn once for the sequence, and y,
-    with what is left of the covariance, once for the token; keys vary within a sequence by y alone.
+    keys, and what moves the average of a sequence adds up from block to block.  So a token is m + s
+    + y, where m + s is the mean of its own sequence: s has the covariance ``shared`` (for N
+    independent tokens S/N), and what is left of the covariance is that of the keys of a sequence.
 
     Parameters
     ----------
@@ -35,9 +37,10 @@ class TokenLaw:
     shared: Array
 
     @classmethod
-    def of(cls, law: Gaussian) -> TokenLaw:
-        """Independent tokens: nothing is shared."""
-        return cls(law.mean, law.covariance, np.zeros((law.dim, law.dim)))
+    def of(cls, law: Gaussian, tokens: FiniteTokens | None) -> TokenLaw:
+        """Sequences of so many independent tokens; None stands for infinitely many."""
+        S = law.covariance
+        return cls(law.mean, S, S * (0.0 if tokens is None else 1.0 / tokens.count))
 
     @property
     def within(self) -> Array:
