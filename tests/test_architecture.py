@@ -219,7 +219,6 @@ def test_the_calls_upward_are_those_of_results():
         "pretrained",
         "pretrained.adapters.packages",
         "pretrained.samples",
-        "pretrained.adapters.packages",
     }
     base = next(s for s in sources() if s.name == "results.base")
     named = re.findall(r"gtcontrol\.(\w+)", ast.unparse(base.tree).replace("gtcontrol.load", ""))

@@ -250,7 +250,8 @@ def exporting(problem: ExportProblem) -> str:
     listed = "".join(f"    {name}=p.{name},\n" for name in options)
     rng = "p.seed" if problem.seed is not None else "0"  # a generator is not saved
     return (
-        f"{_SAVED}seen = gt.check_export(\n    p.schedule,\n    p.horizon,\n    start=p.start,\n    rng={rng},\n"
+        f"{_SAVED}seen = gt.check_export(\n    p.schedule,\n    p.horizon,\n    start=p.start,\n"
+        f"    rng={rng},\n"
         f"{listed})\nprint(seen.summary())\n"
         "network = seen.to_torch()  # a torch.nn.Module\n"
     )
