@@ -12,7 +12,11 @@ from .embedding import Embedding, PatchEmbedding, TokenEmbedding
 from .weights import AttentionWeights, Floats, Mlp, Norm, Rope
 
 if TYPE_CHECKING:
+    from ..gaussian import Gaussian
+    from ..results.heads import HeadTable
+    from .forecast import Forecast
     from .forward import BlockRecord
+    from .propagation.chain import Propagation
 
 __all__ = [
     "AttentionWeights",
@@ -218,3 +222,59 @@ class Stack:
         from .forward import walk
 
         return walk(self, tokens, record, positions=positions)
+
+    def propagate(
+        self, law: Gaussian, tokens: int | None = 512, *, self_key: bool = True
+    ) -> Propagation:
+        """Predict the law of Gaussian tokens after every block.
+
+        See :func:`gtcontrol.pretrained.propagate`, which can also start from measured moments.
+
+        Parameters
+        ----------
+        law : Gaussian
+            Of dimension d.
+        tokens : int or None
+            Tokens in a sequence; None for the mean field of infinitely many.
+        self_key : bool
+            Whether a token is among its own keys.
+        """
+        from .propagation.chain import propagate
+
+        return propagate(self, law, tokens, self_key=self_key)
+
+    def heads(self, law: Gaussian, tokens: int = 512) -> HeadTable:
+        """Tabulate what each head does to the variance of Gaussian tokens.
+
+        See :func:`gtcontrol.pretrained.tabulate_heads`, which also takes measured moments.
+
+        Parameters
+        ----------
+        law : Gaussian
+            Of dimension d: the tokens that enter the first block.
+        tokens : int
+            Tokens in a sequence.
+        """
+        from .heads import tabulate_heads
+
+        return tabulate_heads(self, law, tokens)
+
+    def forecast(
+        self, law: Gaussian, depth: int | None = None, tokens: int | None = 512
+    ) -> Forecast:
+        """Forecast the variance of Gaussian tokens against depth, and beyond the last block.
+
+        See :func:`gtcontrol.pretrained.forecast_stack`.
+
+        Parameters
+        ----------
+        law : Gaussian
+            Of dimension d: the tokens that enter the first block.
+        depth : int, optional
+            Layers; those of the stack by default.
+        tokens : int or None
+            Tokens in a sequence; None for the mean field of infinitely many.
+        """
+        from .forecast import forecast_stack
+
+        return forecast_stack(self, law, depth, tokens)
