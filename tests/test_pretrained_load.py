@@ -101,7 +101,9 @@ def relative(ours, theirs):
 def normed(norm, x):
     x = x.astype(float)
     centred = x - x.mean(-1, keepdims=True)
-    return centred / np.sqrt(centred.var(-1, keepdims=True) + norm.epsilon) * norm.weight + norm.bias
+    return (
+        centred / np.sqrt(centred.var(-1, keepdims=True) + norm.epsilon) * norm.weight + norm.bias
+    )
 
 
 @pytest.mark.parametrize("variant", ["modernbert", "modernbert-bias"])
@@ -150,7 +152,7 @@ def test_weights_are_not_copied(folders):
 
 
 def test_weights_in_half_precision_are_read(folders, tmp_path):
-    folder, model = folders("bert")
+    folder, _ = folders("bert")
     copy(folder, tmp_path)
     path = tmp_path / "model.safetensors"
     weights = {k: v.to(torch.bfloat16) for k, v in safetensors.torch.load_file(path).items()}
@@ -185,7 +187,7 @@ def test_a_wrong_block_is_noticed(folders, variant, change):
     assert np.isnan(stack.numerics)
     assert numerics.check_against_module(stack, model)[0] < 1e-5
     blocks = (stack.blocks[0], change(stack.blocks[1]), *stack.blocks[2:])
-    with pytest.raises(UnsupportedModel, match="block 2 of .* differs from transformers") as error:
+    with pytest.raises(UnsupportedModel, match=r"block 2 of .* differs from transformers") as error:
         numerics.check_against_module(replace(stack, blocks=blocks), model)
     one_line(error)
 
@@ -328,9 +330,7 @@ def test_an_unknown_activation_is_refused(folders, tmp_path):
 def test_scaled_rotary_positions_are_refused(folders, tmp_path):
     copy(folders("modernbert")[0], tmp_path)
     kinds = {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0}
-    change_config(
-        tmp_path, rope_parameters={"full_attention": kinds, "sliding_attention": kinds}
-    )
+    change_config(tmp_path, rope_parameters={"full_attention": kinds, "sliding_attention": kinds})
     with pytest.raises(UnsupportedModel, match="rotary positions"):
         load(tmp_path)
 
@@ -447,7 +447,8 @@ def test_other_files_are_no_model(tmp_path):
     broken(tmp_path, "cannot be read as JSON")
     (tmp_path / "config.json").write_text("[]")
     broken(tmp_path, "expected a JSON object")
-    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    sizes = {"num_hidden_layers": 1, "num_attention_heads": 1, "hidden_size": 4}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", **sizes}))
     broken(tmp_path, "holds no weights")
     (tmp_path / "model.safetensors.index.json").write_text(
         '{"weight_map": {"a": "../elsewhere.safetensors"}}'

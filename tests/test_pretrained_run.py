@@ -98,10 +98,8 @@ def norm_by_hand(norm, x):
 def feed_by_hand(net, x):
     hidden = x @ net.inner.T.astype(float) + net.inner_bias
     act = ACTIVATIONS[net.activation]
-    if net.gated:
-        hidden = act(hidden[:, : net.hidden]) * hidden[:, net.hidden :]
-    else:
-        hidden = act(hidden)
+    gate = hidden[:, net.hidden :] if net.gated else 1.0
+    hidden = act(hidden[:, : net.hidden]) * gate
     return hidden @ net.outer.T.astype(float) + net.outer_bias
 
 
@@ -186,7 +184,9 @@ def test_records_add_up(placement):
     for r, layer in ((one, layers[0]), (two, layers[1])):
         assert r.residual == pytest.approx(r.input + r.attention, abs=1e-5)
         if placement == "pre":
-            assert r.attended == pytest.approx(norm_by_hand(layer.norm_attention, r.input), abs=1e-4)
+            assert r.attended == pytest.approx(
+                norm_by_hand(layer.norm_attention, r.input), abs=1e-4
+            )
             assert r.norm == pytest.approx(norm_by_hand(layer.norm_mlp, r.residual), abs=1e-4)
             assert r.output == pytest.approx(r.residual + r.mlp, abs=1e-5)
         else:
@@ -209,9 +209,7 @@ def test_without_positions_tokens_are_exchangeable(kind):
     stack = Stack("small", "custom", (block(7, **KINDS[kind]), block(8, **KINDS[kind])))
     x = tokens(count=20)
     order = np.random.default_rng(0).permutation(20)
-    plain, moved = (
-        stack.run(y, ("output",), positions=False)[1].output for y in (x, x[:, order])
-    )
+    plain, moved = (stack.run(y, ("output",), positions=False)[1].output for y in (x, x[:, order]))
     assert close(moved, plain[:, order])
     plain, moved = (stack.run(y, ("output",))[1].output for y in (x, x[:, order]))
     assert not close(moved, plain[:, order])
@@ -252,7 +250,7 @@ def test_layer_scale_can_be_folded_into_the_weights(placement):
     assert folded.attention.V(0) == pytest.approx(scaled, rel=1e-4, abs=1e-7)
 
 
-def test_scores_are_those_of_B_and_beta():  # noqa: N802
+def test_scores_are_those_of_B_and_beta():
     w = attention(np.random.default_rng(12))
     x, y = np.random.default_rng(13).standard_normal((2, 5, 12))
     for h in range(w.heads):
@@ -312,6 +310,32 @@ def test_shared_layers_are_one_block():
     assert not Stack("small", "custom", (layer, block(19))).shared
     assert not Stack("small", "custom", (layer,)).shared
     assert "depth=4, width=12, heads=3, shared=True" in repr(Stack("s", "custom", (layer,) * 4))
+
+
+# -- what other rooms do with a stack --------------------------------------------------------
+
+
+def test_shapes_of_clouds_before_and_after_each_block():
+    stack = Stack("small", "custom", (block(20), block(21)))
+    x = tokens(count=200, sequences=4)
+    found = stack.gaussianity(x, baselines=4)
+    assert len(found) == 3
+    assert found[0].gaussian
+    last = stack.run(x, ("output",))[-1].output.reshape(-1, 12)
+    again = gt.gaussianity(last, baselines=4, rng=1)
+    assert found[2]["spread"].value == pytest.approx(again["spread"].value, rel=1e-6)
+
+
+def test_methods_are_the_functions_of_the_module():
+    stack = Stack("small", "custom", (block(22), block(23)))
+    law = gt.Gaussian.from_covariance(np.zeros(12), np.eye(12))
+    p = gt.pretrained
+    assert stack.heads(law, 64).rows == p.tabulate_heads(stack, law, 64).rows
+    ours, theirs = stack.propagate(law, 64), p.propagate(stack, law, 64)
+    assert np.array_equal(ours.chain.covariances, theirs.chain.covariances)
+    assert np.array_equal(
+        stack.forecast(law, 3, 64).traces, p.forecast_stack(stack, law, 3, 64).traces
+    )
 
 
 # -- what is refused -------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .block import Block as Block
     from .embedding import (
         Embedding as Embedding,
         PatchEmbedding as PatchEmbedding,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from .loading import load as load, presets as presets
     from .propagation.chain import Propagation as Propagation, propagate as propagate
     from .propagation.comparison import LawFit as LawFit
-    from .stack import Block as Block, Stack as Stack
+    from .stack import Stack as Stack
     from .weights import (
         AttentionWeights as AttentionWeights,
         Mlp as Mlp,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AttentionWeights": "weights",
-    "Block": "stack",
+    "Block": "block",
     "BlockRecord": "forward",
     "Embedding": "embedding",
     "Forecast": "forecast",

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from .._check import Array
 from ..errors import InvalidShape
+from ..progress import Progress, silent
+from .block import Block
 from .embedding import Embedding, PatchEmbedding, TokenEmbedding
 from .weights import AttentionWeights, Floats, Mlp, Norm, Rope
 
 if TYPE_CHECKING:
     from ..gaussian import Gaussian
+    from ..results.gaussianity import Gaussianity
     from ..results.heads import HeadTable
     from .forecast import Forecast
     from .forward import BlockRecord
+    from .measurement import LayerMoments
     from .propagation.chain import Propagation
 
 __all__ = [
@@ -34,75 +41,6 @@ __all__ = [
 #: What can be recorded of a layer.
 
 RECORDS = ("input", "attended", "attention", "residual", "norm", "mlp", "output")
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """One layer: attention and a feed-forward net, each added to the residual stream.
-
-        pre:   x1 = x + s1 attn(norm1 x),    x2 = x1 + s2 mlp(norm2 x1)
-        post:  x1 = norm1(x + s1 attn x),    x2 = norm2(x1 + s2 mlp x1)
-
-    Parameters
-    ----------
-    attention : AttentionWeights
-    mlp : Mlp
-    norm_attention, norm_mlp : Norm or None
-        norm1 and norm2; None is the identity (ModernBERT's first block).
-    placement : "pre" or "post"
-    scale_attention, scale_mlp : (d,) float32 arrays or None
-        The factors s1, s2 of LayerScale; None is one.
-    rope : Rope or None
-        Rotary positions.
-    window : int or None
-        A token attends to those at most this far on either side; None is all of them.
-    """
-
-    attention: AttentionWeights
-    mlp: Mlp
-    norm_attention: Norm | None
-    norm_mlp: Norm | None
-    placement: Literal["pre", "post"]
-    scale_attention: Floats | None = None
-    scale_mlp: Floats | None = None
-    rope: Rope | None = None
-    window: int | None = None
-
-    def __post_init__(self) -> None:
-        d = self.width
-        if self.placement not in ("pre", "post"):
-            raise InvalidShape(f"`placement` must be 'pre' or 'post'; it is {self.placement!r}.")
-        sizes = {"mlp": self.mlp.width}
-        for name in ("norm_attention", "norm_mlp"):
-            norm: Norm | None = getattr(self, name)
-            sizes |= {name: len(norm.weight)} if norm is not None else {}
-        for name in ("scale_attention", "scale_mlp"):
-            scale: Floats | None = getattr(self, name)
-            sizes |= {name: len(scale)} if scale is not None else {}
-        for name, size in sizes.items():
-            if size != d:
-                raise InvalidShape(f"`{name}` has width {size}, but `attention` has width {d}.")
-
-    @property
-    def width(self) -> int:
-        """Width d of the residual stream."""
-        return self.attention.width
-
-    def folded(self) -> Block:
-        """Return the same map without LayerScale, whose factors go into the output weights.
-
-        Whoever reads V_h = W_O,h W_V,h off a block needs this: the factors multiply V_h, the
-        outer weights of the feed-forward net and both biases.
-        """
-        return Block(
-            attention=self.attention.scaled(self.scale_attention),
-            mlp=self.mlp.scaled(self.scale_mlp),
-            norm_attention=self.norm_attention,
-            norm_mlp=self.norm_mlp,
-            placement=self.placement,
-            rope=self.rope,
-            window=self.window,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,58 +161,135 @@ class Stack:
 
         return walk(self, tokens, record, positions=positions)
 
-    def propagate(
-        self, law: Gaussian, tokens: int | None = 512, *, self_key: bool = True
-    ) -> Propagation:
-        """Predict the law of Gaussian tokens after every block.
-
-        See :func:`gtcontrol.pretrained.propagate`, which can also start from measured moments.
+    def gaussianity(
+        self,
+        tokens: Array | Floats,
+        *,
+        directions: int = 128,
+        components: int = 16,
+        baselines: int = 20,
+        rng: np.random.Generator | int = 0,
+        positions: bool = True,
+    ) -> tuple[Gaussianity, ...]:
+        """Tell how far the tokens of all sequences are from Gaussian, before and after each block.
 
         Parameters
         ----------
-        law : Gaussian
-            Of dimension d.
-        tokens : int or None
-            Tokens in a sequence; None for the mean field of infinitely many.
-        self_key : bool
-            Whether a token is among its own keys.
+        tokens : (T, N, d) or (N, d) array
+        directions, components, baselines : int
+            As in :func:`gtcontrol.gaussianity`.
+        rng : numpy.random.Generator or int
+            Source of randomness, or its seed.
+        positions : bool
+            As in :meth:`run`.
+
+        Returns
+        -------
+        tuple of Gaussianity
+            Of the tokens that are given, then of the output of each block.
         """
-        from .propagation.chain import propagate
+        from ..validation.shape import gaussianity
+        from .measurement import given
 
-        return propagate(self, law, tokens, self_key=self_key)
+        generator = np.random.default_rng(rng)
 
-    def heads(self, law: Gaussian, tokens: int = 512) -> HeadTable:
-        """Tabulate what each head does to the variance of Gaussian tokens.
+        def measure(cloud: Array | Floats) -> Gaussianity:
+            return gaussianity(
+                np.asarray(cloud).reshape(-1, self.width),
+                directions=directions,
+                components=components,
+                baselines=baselines,
+                rng=generator,
+            )
 
-        See :func:`gtcontrol.pretrained.tabulate_heads`, which also takes measured moments.
+        walk = self.walk(tokens, ("output",), positions=positions)
+        return (measure(tokens), *(measure(given(record.output)) for record in walk))
+
+    def heads(self, moments: Gaussian | Sequence[LayerMoments], tokens: int = 512) -> HeadTable:
+        """Return :func:`gtcontrol.pretrained.tabulate_heads` of this stack.
 
         Parameters
         ----------
-        law : Gaussian
-            Of dimension d: the tokens that enter the first block.
+        moments : Gaussian or sequence of LayerMoments
+            The law of the input, or moments that were measured in each block.
         tokens : int
-            Tokens in a sequence.
+            Tokens N of a sequence.
+
+        Returns
+        -------
+        HeadTable
         """
         from .heads import tabulate_heads
 
-        return tabulate_heads(self, law, tokens)
+        return tabulate_heads(self, moments, tokens)
 
-    def forecast(
-        self, law: Gaussian, depth: int | None = None, tokens: int | None = 512
-    ) -> Forecast:
-        """Forecast the variance of Gaussian tokens against depth, and beyond the last block.
-
-        See :func:`gtcontrol.pretrained.forecast_stack`.
+    def propagate(
+        self,
+        law: Gaussian,
+        tokens: int | None = 512,
+        *,
+        self_key: bool = True,
+        blocks: int | None = None,
+        measured: tuple[ArrayLike, ArrayLike] | None = None,
+        progress: Progress = silent,
+    ) -> Propagation:
+        """Return :func:`gtcontrol.pretrained.propagate` of this stack.
 
         Parameters
         ----------
         law : Gaussian
-            Of dimension d: the tokens that enter the first block.
-        depth : int, optional
-            Layers; those of the stack by default.
+            Of the input, of dimension d.
         tokens : int or None
-            Tokens in a sequence; None for the mean field of infinitely many.
+            Tokens of a sequence; None for the mean field.
+        self_key : bool
+            Whether a token is among its own keys.
+        blocks : int, optional
+            How many blocks are passed, all by default.
+        measured : ((n + 1, d) array, (n + 1, d, d) array), optional
+            Measured means and covariances before the first block and after each.
+        progress : callable
+
+        Returns
+        -------
+        Propagation
+        """
+        from .propagation.chain import propagate
+
+        return propagate(
+            self,
+            law,
+            tokens,
+            self_key=self_key,
+            blocks=blocks,
+            measured=measured,
+            progress=progress,
+        )
+
+    def forecast(
+        self,
+        law: Gaussian,
+        depth: int | None = None,
+        tokens: int | None = 512,
+        *,
+        measured: ArrayLike | None = None,
+    ) -> Forecast:
+        """Return :func:`gtcontrol.pretrained.forecast_stack` of this stack.
+
+        Parameters
+        ----------
+        law : Gaussian
+            Of the input, of dimension d.
+        depth : int, optional
+            Layers, those of the stack by default; beyond them its blocks are repeated.
+        tokens : int or None
+            Tokens of a sequence; None for the mean field.
+        measured : (k + 1,) array, optional
+            Measured total variance of the input, then after each layer.
+
+        Returns
+        -------
+        Forecast
         """
         from .forecast import forecast_stack
 
-        return forecast_stack(self, law, depth, tokens)
+        return forecast_stack(self, law, depth, tokens, measured=measured)

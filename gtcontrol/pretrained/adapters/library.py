@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import warnings
 from collections.abc import Iterator, Mapping
@@ -47,16 +48,19 @@ def quiet() -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         library = transformers_library()
-        logging = library.utils.logging
-        level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-        logging.set_verbosity(logging.CRITICAL + 10)
-        logging.disable_progress_bar()
+        own, hub = library.utils.logging, logging.getLogger("huggingface_hub")
+        level, level_of_hub = own.get_verbosity(), hub.level
+        bars = own.is_progress_bar_enabled()
+        own.set_verbosity(logging.CRITICAL + 10)
+        hub.setLevel(logging.CRITICAL + 10)
+        own.disable_progress_bar()
         try:
             yield library
         finally:
-            logging.set_verbosity(level)
+            own.set_verbosity(level)
+            hub.setLevel(level_of_hub)
             if bars:
-                logging.enable_progress_bar()
+                own.enable_progress_bar()
 
 
 def build(

@@ -58,6 +58,10 @@ class Graph:
                     found.setdefault(f"{module}.{name}", array)
         return found
 
+    def release(self) -> None:
+        """Forget the graph, of which the weights are kept."""
+        self.model, self.nodes, self.constants = None, [], {}
+
     def _of_node(self, node: Any) -> Iterator[tuple[str, Floats]]:
         """Arrays that a node uses, by what they are in its module."""
         given = [self.arrays.get(name) for name in node.input]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -222,7 +223,11 @@ def _outputs(onnxruntime: Any, layout: _Layout, feed: dict[str, Any]) -> list[Fl
     model.graph.output.extend(onnx.helper.make_tensor_value_info(n, kind, None) for n in names)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return [np.asarray(array) for array in session.run(names, feed)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        onnx.save(model, path)
+        # By way of a file, so that the graph and the session are not in memory together.
+        del model
+        layout.graph.release()
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        return [np.asarray(array) for array in session.run(names, feed)]

@@ -15,6 +15,9 @@ from .library import quiet
 
 __all__ = ["Tokenizer", "tokenizer_of"]
 
+#: Words of plain lists that no text contains.
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
 
 @dataclass(frozen=True)
 class Tokenizer:
@@ -115,8 +118,7 @@ def _special(path: Path) -> dict[str, str]:
 
 def _longest_match(vocabulary: list[str]) -> Tokenizer:
     numbers = {word: i for i, word in enumerate(vocabulary)}
-    special = {word for word in vocabulary if word.startswith("[") and word[1:-1].isupper()}
-    special -= {w for w in special if len(w) < 5}
+    special = {w for w in vocabulary if w in _SPECIAL or w.startswith("[unused")}
     plain = {w: i for w, i in numbers.items() if w and w not in special}
     longest = max(map(len, plain), default=1)
     unknown = numbers.get("[UNK]", -1)
