@@ -28,6 +28,7 @@ from gtcontrol.cli import group, kinds
 from gtcontrol.cli.app import app
 from gtcontrol.problem import zoo
 from gtcontrol.problem.schema import Near, NearArray
+from tests import real_models
 from tests.extras import NEED_TORCH, needs_torch, torch_is_expected
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,6 +36,9 @@ DOCS = ROOT / "docs"
 
 #: Pages whose code needs torch.
 WITH_TORCH = {"docs/how-to/export.md"}
+
+#: Pages whose code loads the small model that comes in a package.
+WITH_MODELS = {"docs/how-to/inspect.md", "docs/how-to/pretrained.md"}
 
 PAGES = [ROOT / "README.md", *sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)]
 
@@ -98,6 +102,9 @@ def with_language(language: str) -> list[Any]:
 @pytest.mark.parametrize("page", with_language("python"))
 def test_code_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
     """Blocks of a page share one namespace; a ``text`` block right below is what is printed."""
+    if name_of(page) in WITH_MODELS:
+        real_models.require()
+        real_models.source(real_models.RXNMAPPER)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
     printed, where = None, ""

@@ -18,6 +18,7 @@ from . import (
     energy,
     export,
     kinetic,
+    pretrained,
     riccati,
     simulation,
     tokens,
@@ -51,6 +52,12 @@ SECTIONS = {
     "tracking": ("Feedback around plans", tracking.measure, tracking.DEFAULT_COUNT, 10),
     "tokens": ("One softmax average over many tokens", tokens.measure, tokens.DEFAULT_COUNT, 1),
     "export": ("Exported layers beside torch.nn", export.measure, export.DEFAULT_COUNT, 1),
+    "pretrained": (
+        "Covariances after the blocks of real models",
+        pretrained.measure,
+        pretrained.DEFAULT_COUNT,
+        1,
+    ),
     "import": ("Import", simulation.measure_import, simulation.IMPORTS, 3),
 }
 
