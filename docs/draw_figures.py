@@ -51,6 +51,16 @@ WANTED = {
     "tokens-convergence": {"errors": "tokens-convergence-errors.png"},
     "tokens-same-signs": {"variance": "tokens-same-signs-variance.png"},
     "tokens-both-negative": {"variance": "tokens-both-negative-variance.png"},
+    "pretrained-minilm": {
+        "shape": "pretrained-minilm-shape.png",
+        "errors": "pretrained-minilm-errors.png",
+        "spectrum": "pretrained-minilm-spectrum.png",
+    },
+    "pretrained-albert": {"drift": "pretrained-albert-drift.png"},
+    "pretrained-vit": {
+        "drift": "pretrained-vit-drift.png",
+        "heads": "pretrained-vit-heads.png",
+    },
     "reach-rank-mismatch": {"laws": "reach-rank-mismatch-laws.png"},
 }
 

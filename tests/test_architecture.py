@@ -215,6 +215,7 @@ def test_the_one_call_upward_is_that_of_results():
         "reporting.html",
         "validation.kernels",
         "pretrained",
+        "pretrained.adapters.packages",
         "pretrained.samples",
         "pretrained.adapters.packages",
     }

@@ -14,7 +14,8 @@ from ..._check import Array
 from ...results.inspection import Inspection
 from ...results.layers import PREDICTED
 from ...status import LayerVerdict
-from ..views.inspection import SHAPE_WORDS, ranges
+from ..views.inspection import ranges
+from ..views.inspection_tables import SHAPE_WORDS
 from ..wording import error, number
 from .canvas import BLACK, BLUE, GREEN, GREY, ORANGE, RED, decorate, figure, title
 
