@@ -74,7 +74,7 @@ def test_whole_numbers_stand_for_numbers_but_not_the_other_way_round():
         ("", "`kind` is missing"),
         ("kind = 3", "`kind` is 3; expected a string"),
         ('kind = "stear"', 'the string "stear"; did you mean `steer`?'),
-        ('kind = "xyz"', "the kinds are `steer`, `track`, `simulate`"),
+        ('kind = "xyz"', "the kinds are `steer`, `track`, `export`, `simulate`"),
         ('kind = "steer"', "`start` is missing; expected a table with the keys `mean`"),
         (STEER + "[steer]\nhorzion = 1.0", "unknown key `steer.horzion`; did you mean `horizon`?"),
         ("horizon = 1.0\n" + STEER, "unknown key `horizon`; did you mean `steer.horizon`?"),
