@@ -27,6 +27,7 @@ from gtcontrol.cli.app import app
 from gtcontrol.cli.kinds.steer import SteerTable
 from gtcontrol.problem import zoo
 from gtcontrol.steering import starts
+from tests import real_models
 from tests.extras import needs_torch
 
 KINETIC = """
@@ -433,7 +434,11 @@ def test_new_writes_a_file_that_check_accepts_and_run_runs(kind):
     assert f"Wrote {kind}.toml." in made.stdout
     checked = gtcontrol("check", f"{kind}.toml")
     assert checked.exit_code == 0
-    assert checked.stdout.startswith(f"{kind}.toml: valid ({kind}, dimension 2")
+    about = "package:rxnmapper" if kind == "inspect" else "dimension 2"
+    assert checked.stdout.startswith(f"{kind}.toml: valid ({kind}, {about}")
+    if kind == "inspect":
+        real_models.require()
+        real_models.source(real_models.RXNMAPPER)
     ran = gtcontrol("run", f"{kind}.toml")
     assert ran.exit_code == 0, ran.output
     assert gt.load(f"runs/{kind}").answered
