@@ -301,6 +301,8 @@ def test_wrong_arguments_are_named(bert):
         embeddings(bert, sequences=0)
     with pytest.raises(InvalidNumber, match="`tokens` must be at least 2"):
         embeddings(bert, tokens=1)
+    with pytest.raises(InvalidNumber, match="`rng` must be at least 0"):
+        embeddings(bert, rng=-1)
 
 
 # -- samples ---------------------------------------------------------------------------------
