@@ -302,7 +302,8 @@ def _captions(result: Inspection) -> dict[str, str]:
             "input alone, for finitely many tokens and in the mean field."
         ),
         "errors": (
-            "Error of the predicted covariance after each layer, relative to its size; below the "
-            "grey line it cannot be told from the error of drawing so many tokens."
+            "Error of the predicted covariance after each layer, relative to its size. The grey "
+            "line is what drawing so many tokens errs by itself; a prediction that starts from "
+            "measured moments has part of that error in common, and may lie below it."
         ),
     }
