@@ -389,6 +389,23 @@ def test_the_means_of_sequences_do_not_depend_on_softmax_where_it_is_uniform():
         np.testing.assert_allclose(law.covariance, total, atol=1e-6 * np.abs(total).max())
 
 
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_tokens_that_do_not_attend_stay_independent(placement):
+    """So the mean of a sequence of N has the Nth part of their covariance, whatever the norms."""
+    rng = np.random.default_rng(32)
+    d, N = 8, 11
+    of = block(rng, d, placement)
+    values = {name: getattr(of.attention, name) for name in of.attention.__dataclass_fields__}
+    mute = AttentionWeights(**values | {"value": np.zeros_like(of.attention.value)})
+    alone = Block(mute, of.mlp, of.norm_attention, of.norm_mlp, placement)
+    start = gt.Gaussian(rng.standard_normal(d), rng.standard_normal((d, d)))
+    law = TokenLaw.of(start, FiniteTokens(N))
+    for _ in range(2):
+        law = block_moments(alone, law, FiniteTokens(N)).output
+        wanted = law.covariance / N
+        np.testing.assert_allclose(law.shared, wanted, atol=1e-12 * np.abs(wanted).max())
+
+
 def test_a_block_that_adds_nothing_leaves_the_law():
     rng = np.random.default_rng(31)
     d = 8
