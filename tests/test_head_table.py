@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 import gtcontrol as gt
 from gtcontrol import pretrained
@@ -13,7 +14,14 @@ from gtcontrol.errors import InvalidShape
 from gtcontrol.finite_tokens import FiniteTokens
 from gtcontrol.pretrained import AttentionWeights, Block, Mlp, Norm, Stack
 from gtcontrol.pretrained.heads import block_heads, tabulate_heads
-from gtcontrol.pretrained.measurement import LayerMoments, covariance, moments
+from gtcontrol.pretrained.measurement import (
+    LayerMoments,
+    covariance,
+    measure_layer,
+    moments,
+    wanted,
+)
+from tests import real_models
 from tests.oracles import transformer
 
 
@@ -171,3 +179,34 @@ def test_tables_refuse_what_does_not_fit(measured):
         tabulate_heads(stack, [*found, found[0]], 64)
     with pytest.raises(InvalidShape, match="dimension 5, but the stack has 12"):
         pretrained.tabulate_heads(stack, gt.Gaussian(np.zeros(5), np.eye(5)), 64)
+
+
+@pytest.mark.slow
+def test_the_last_layer_of_a_vision_transformer_expands_and_the_first_contract():
+    """The sign rule on real weights: V and B of opposite signs on the data, and of the same.
+
+    Tokens are those of crops of the photograph that comes with Matplotlib.
+    """
+    real_models.require()
+    stack = real_models.stack(real_models.VIT)
+    crops = pretrained.embeddings(stack, "real", sequences=12, rng=0)
+    count, found = crops.shape[1], []
+    for record, of in zip(stack.walk(crops, wanted(stack)), stack.blocks, strict=True):
+        found.append(measure_layer(record, of))
+    table = tabulate_heads(stack, found, count)
+    drifts = np.array([seen.drift for seen in found])
+    rates = np.array([table.effective_rate(k) for k in table.layers])
+    field = np.array([table.rate(k) for k in table.layers])
+    assert np.all(field[:5] < 0)
+    assert np.all(rates[:5] < 0)
+    assert np.all(drifts[:5] < 0)
+    assert field[11] > 0.3
+    assert rates[11] > 0.3
+    assert drifts[11] > 0.3
+    assert table.verdict(2) == "contracting"
+    assert table.verdict(12) == "expanding"
+    assert spearmanr(rates, drifts).statistic > 0.8
+    assert np.abs(rates - drifts).mean() < np.abs(field - drifts).mean()
+    first = table.of_layer(1)
+    assert sum(row.balance_V < 0 < row.balance_B for row in first) >= 4
+    assert sum(row.balance_V > 0 and row.balance_B > 0.8 for row in table.of_layer(12)) >= 2

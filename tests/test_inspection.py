@@ -405,7 +405,7 @@ class TestAlbert:
         seen = albert()
         assert seen.shapes[0].gaussian
         assert not seen.shapes[-1].gaussian
-        assert seen.shapes[-1]["spread"].value > 5 * seen.shapes[0]["spread"].value
+        assert seen.shapes[-1].scores["spread"] > 10 * seen.shapes[-1].threshold
 
     def test_it_comes_back_from_disk(self, tmp_path):
         seen = albert()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-from importlib.util import find_spec
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from gtcontrol.pretrained.propagation.comparison import bures, sampling_floor
 from gtcontrol.pretrained.propagation.law import TokenLaw
 from gtcontrol.pretrained.propagation.layernorm import normalise
 from gtcontrol.pretrained.propagation.mlp import FUNCTIONS, mlp_moments
+from tests import real_models
 from tests.oracles import transformer
 
 MANY = 1_000_000
@@ -551,5 +551,57 @@ def test_forecasts_refuse_what_does_not_fit():
         pretrained.forecast_layers(p, gt.Gaussian(np.zeros(4), np.eye(4)), 0, 1.0)
 
 
-def test_real_models_need_torch_in_ci():
-    assert find_spec("torch") is not None or not os.environ.get("CI")
+# -- real models -----------------------------------------------------------------------------
+
+
+def follow(package, kind, tokens, sequences, blocks):
+    """Fits of the propagation to what Gaussian tokens do in the first blocks of a real model."""
+    real_models.require()
+    of = real_models.stack(package)
+    real = pretrained.embeddings(of, "real", sequences=16, tokens=tokens)
+    flat = real.reshape(-1, real.shape[-1]).astype(float)
+    mean, S = flat.mean(axis=0), np.cov(flat.T)
+    if kind == "isotropic":
+        mean, S = np.zeros_like(mean), np.eye(len(mean)) * np.trace(S) / len(mean)
+    start = gt.Gaussian.from_covariance(mean, S)
+    x = start.sample(sequences * tokens, np.random.default_rng(0))
+    x = single(x.reshape(sequences, tokens, -1))
+    walk = islice(of.walk(x, positions=False), blocks)
+    seen = [transformer.moments(y.astype(float)) for y in (x, *(r.output for r in walk))]
+    made = pretrained.propagate(of, start, tokens, blocks=blocks)
+    fits = made.compare([m for m, _, _ in seen], [S for _, S, _ in seen], sequences * tokens)
+    return made, fits, seen
+
+
+def test_albert_is_predicted_for_two_blocks():
+    """Several of its heads are frozen: the mean field is far off from the first block on."""
+    made, fits, _ = follow(real_models.RXNMAPPER, "matched", 128, 12, 2)
+    assert made.logit_variance[0].max() > 50
+    one, two = fits["chain"]
+    assert one.covariance < 0.2
+    assert two.covariance < 0.35
+    assert fits["mean_field"][0].covariance > 1.5 * one.covariance
+    assert one.trace == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.slow
+def test_minilm_is_predicted_for_three_blocks():
+    _, fits, _ = follow(real_models.MINILM, "matched", 512, 12, 3)
+    assert fits["chain"][0].covariance < 0.13
+    assert max(fit.covariance for fit in fits["chain"]) < 0.23
+    assert all(0.9 < fit.trace < 1.05 for fit in fits["chain"])
+    assert all(fit.spectrum < 0.2 for fit in fits["chain"])
+    assert fits["chain"][0].excess < 0.08
+    for near, far in zip(fits["chain"], fits["mean_field"], strict=True):
+        assert near.covariance < far.covariance
+
+
+@pytest.mark.slow
+def test_isotropic_tokens_are_predicted_through_the_vision_transformer():
+    made, fits, seen = follow(real_models.VIT, "isotropic", 256, 12, 6)
+    for k, fit in enumerate(fits["chain"], 1):
+        assert fit.excess < 0.12
+        assert fit.trace == pytest.approx(1, abs=0.05)
+        between = np.trace(seen[k][2])
+        assert np.trace(made.chain.shared[k]) == pytest.approx(between, rel=0.35)
+    assert fits["mean_field"][0].mean > 10 * fits["chain"][0].mean

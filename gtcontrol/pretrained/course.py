@@ -58,7 +58,7 @@ class Course:
         """Shape of some of the tokens (T, N, d), evenly spread."""
         flat = tokens.reshape(-1, tokens.shape[2])
         kept = np.arange(self.series.count) * len(flat) // self.series.count
-        return self.series.measure(flat[kept])
+        return self.series.measure(flat[kept].astype(np.float64))
 
 
 def _law(of: Moments) -> TokenLaw:

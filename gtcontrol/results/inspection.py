@@ -162,9 +162,9 @@ class Inspection(Result):
         layers = tuple(restore(LayerFacts, entry) for entry in lists["layers"])
         if [facts.layer for facts in layers] != list(range(1, done + 1)):
             raise ResultFileInvalid("`layers` are not numbered from 1 on.")
-        profiles = {
-            name: LawProfile.unpack(name, arrays, done + 1, fields["dim"]) for name in _PROFILES
-        }
+        measured, chain, mean_field = (
+            LawProfile.unpack(name, arrays, done + 1, fields["dim"]) for name in _PROFILES
+        )
         made = cls(
             problem=restore(InspectionProblem, values["problem"]),
             status=status,
@@ -172,7 +172,9 @@ class Inspection(Result):
             inner=tuple(Gaussianity.unpack(entry) for entry in lists["inner"]),
             layers=layers,
             heads=HeadTable.unpack(values["heads"], done),
-            **profiles,
+            measured=measured,
+            chain=chain,
+            field=mean_field,
             **fields,
         )
         if values["verdicts"] != [verdict.name for verdict in made.verdicts]:

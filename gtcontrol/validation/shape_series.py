@@ -59,7 +59,7 @@ class ShapeSeries:
         n, d = cloud.shape
         if n != self.count:
             raise InvalidNumber(f"`cloud` has {n} tokens; this series is of {self.count}.")
-        whitened, variances = _principal(np.asarray(cloud, dtype=np.float64))
+        whitened, variances = _principal(cloud)
         r = variances.size
         rays = self._rays(variances)
         seen = np.concatenate(

@@ -17,6 +17,7 @@ from . import (
     certificates,
     energy,
     kinetic,
+    pretrained,
     riccati,
     simulation,
     tokens,
@@ -49,6 +50,12 @@ SECTIONS = {
     "riccati": ("Riccati equations", riccati.measure, riccati.DEFAULT_COUNT, 40),
     "tracking": ("Feedback around plans", tracking.measure, tracking.DEFAULT_COUNT, 10),
     "tokens": ("One softmax average over many tokens", tokens.measure, tokens.DEFAULT_COUNT, 1),
+    "pretrained": (
+        "Covariances after the blocks of real models",
+        pretrained.measure,
+        pretrained.DEFAULT_COUNT,
+        1,
+    ),
     "import": ("Import", simulation.measure_import, simulation.IMPORTS, 3),
 }
 

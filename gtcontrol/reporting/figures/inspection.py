@@ -108,11 +108,10 @@ def _heads(result: Inspection) -> Figure:
     ax = fig.add_subplot()
     largest = max(*(abs(row.effective_rate) for row in table.rows), 2 * LINEAR)
     scale = ScalarMappable(SymLogNorm(LINEAR, vmin=-largest, vmax=largest, base=10), "RdBu_r")
-    for row in table.rows:
+    colours = scale.to_rgba(np.array([row.effective_rate for row in table.rows]))
+    for row, colour in zip(table.rows, colours, strict=True):
         corner = (row.head - 0.5, row.layer - 0.5)
-        ax.add_patch(
-            Rectangle(corner, 1, 1, facecolor=scale.to_rgba(row.effective_rate), edgecolor="white")
-        )
+        ax.add_patch(Rectangle(corner, 1, 1, facecolor=colour, edgecolor="white"))
         if not table.valid(row):
             ax.add_patch(
                 Rectangle(

@@ -267,7 +267,10 @@ def _statement(result: Inspection) -> list[Fact]:
             Fact("positions", "rotary positions or windows acted, which the theory leaves out")
         )
     if result.ignored:
-        facts.append(Fact("left out", f"weights that are no part of the blocks: {result.ignored}"))
+        names = result.ignored.split(", ")
+        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+        listed = ", ".join(names[:4])
+        facts.append(Fact("left out", f"weights that are no part of the blocks: {listed}{more}"))
     return facts
 
 
@@ -298,7 +301,8 @@ def _captions(result: Inspection) -> dict[str, str]:
             "input alone, for finitely many tokens and in the mean field."
         ),
         "errors": (
-            "Error of the predicted covariance after each layer, relative to its size; below the "
-            "grey line it cannot be told from the error of drawing so many tokens."
+            "Error of the predicted covariance after each layer, relative to its size. The grey "
+            "line is what drawing so many tokens errs by itself; a prediction that starts from "
+            "measured moments has part of that error in common, and may lie below it."
         ),
     }
