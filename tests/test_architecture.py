@@ -217,7 +217,6 @@ def test_the_one_call_upward_is_that_of_results():
         "pretrained",
         "pretrained.adapters.packages",
         "pretrained.samples",
-        "pretrained.adapters.packages",
     }
     base = next(s for s in sources() if s.name == "results.base")
     named = re.findall(r"gtcontrol\.(\w+)", ast.unparse(base.tree).replace("gtcontrol.load", ""))

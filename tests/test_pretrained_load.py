@@ -163,6 +163,18 @@ def test_weights_in_half_precision_are_read(folders, tmp_path):
     assert stack.blocks[0].mlp.inner == pytest.approx(full.blocks[0].mlp.inner, rel=0.01)
 
 
+def test_loading_says_nothing_and_leaves_the_settings_of_the_library(folders, capfd):
+    import logging
+
+    import transformers
+
+    logs = transformers.utils.logging
+    before = logs.get_verbosity(), logs.is_progress_bar_enabled(), logging.root.level
+    load(folders("vit")[0])
+    assert capfd.readouterr() == ("", "")
+    assert before == (logs.get_verbosity(), logs.is_progress_bar_enabled(), logging.root.level)
+
+
 # -- the check sees what is wrong ------------------------------------------------------------
 
 

@@ -122,6 +122,19 @@ def test_a_wrong_weight_is_noticed(exported, tmp_path):
         load(path)
 
 
+def test_a_graph_that_does_not_run_is_said_not_to(exported, tmp_path):
+    pytest.importorskip("onnxruntime")
+    model = onnx.load(exported("vit")[0])
+    node = next(n for n in model.graph.node if n.op_type == "Softmax")
+    node.op_type = "NoSuchOperation"
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(UnsupportedModel, match="onnxruntime cannot run") as error:
+        load(path)
+    assert "\n" not in str(error.value)
+    assert load(path, check=False).depth == 3
+
+
 def test_damaged_files_are_noticed(exported, tmp_path):
     whole = exported("dinov2")[0].read_bytes()
     path = tmp_path / "model.onnx"

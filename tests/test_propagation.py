@@ -529,9 +529,10 @@ def test_norms_bound_the_variance_at_any_depth():
     assert np.all(made.traces[1:] < made.bound)
     assert made.largest[-1] < made.traces[-1]
     assert made.course in ("settles", "shrinks")
-    assert made.errors.shape == (3,)
+    assert made.ratios.shape == (3,)
     assert "bounds it by" in made.summary()
     assert "after 2 layers" in made.summary()
+    assert set(made.plot()) == {"variance"}
     chain = pretrained.propagate(of, start, 40, blocks=8).chain
     np.testing.assert_allclose(made.traces, chain.traces)
     pre = Stack("pre", "custom", (block(rng, 12, "pre"),))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import gtcontrol as gt
+from gtcontrol import pretrained
 from gtcontrol.errors import OutputFailure, ResultFileInvalid
 from gtcontrol.field import rates
 from gtcontrol.problem.definitions import ReachabilityProblem, SteeringProblem
@@ -147,6 +148,8 @@ RESULTS = TRAJECTORIES | {
     "validation-layers": lambda: gt.validate(
         LAW, general(), 1.0, counts=(30,), seeds=1, layers=4, antithetic=True, rng=3
     ),
+    "forecast": lambda: pretrained.forecast_layers(general(), LAW, 3, 0.3, 50, measured=[1.0, 2.0]),
+    "forecast-of-the-mean-field": lambda: pretrained.forecast_layers(general(), LAW, 3, 0.3),
     "inspection": inspections.made,
     "inspection-interrupted": lambda: inspections.made(done=2, numerics=1e-6),
     "tokens": lambda: gt.simulate_tokens(LAW, general(), 1.0, count=30, rng=3, antithetic=True),

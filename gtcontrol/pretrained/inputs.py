@@ -60,7 +60,8 @@ def embeddings(
     sequences : int
         Number T of sequences; of real data, at most.
     tokens : int
-        Number N of tokens of a sequence; real images have as many as they have patches.
+        Number N of tokens of a sequence. Real text has at most as many as the model has
+        positions, real images as many as they have patches.
     rng : numpy.random.Generator or int
         Chooses sequences or crops if there are more than asked for, and draws Gaussian tokens.
 
@@ -79,7 +80,7 @@ def embeddings(
         raise InvalidMethod(f"`kind` is {kind!r}; expected one of {', '.join(KINDS)}.")
     count = integer("sequences", sequences, low=1)
     length = integer("tokens", tokens, low=2)
-    generator = np.random.default_rng(rng)
+    generator = rng if isinstance(rng, np.random.Generator) else _seeded(rng)
     real = _real(stack, None if data is None else Path(data), count, length, generator)
     if kind == "real":
         return real
@@ -93,6 +94,10 @@ def embeddings(
     for sequence in drawn:  # so that no second array of their size is needed
         sequence[:] = mean + generator.standard_normal((length, d)) @ factor.T
     return drawn
+
+
+def _seeded(rng: object) -> np.random.Generator:
+    return np.random.default_rng(integer("rng", rng, low=0))
 
 
 def _pooled(real: Floats) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._check import boolean
 from .adapters.assembly import blocks_of, final_norm_of, token_embedding_of
 from .adapters.checkpoint import read_weights
 from .adapters.configuration import read_json, refuse_unsupported, whole
@@ -66,6 +67,7 @@ def load(source: str | os.PathLike[str], *, check: bool = True) -> Stack:
     MissingPackage
         If torch or transformers is not installed.
     """
+    boolean("check", check)
     torch_library()
     location = locate(source)
     if location.is_onnx:
@@ -106,6 +108,6 @@ def _embedding(names: Names, config: dict[str, Any], location: Location) -> Embe
 
 def _array(tensor: Any) -> Floats:
     """A read-only array that shares the memory of a tensor."""
-    array: Floats = tensor.detach().numpy().view()
+    array: Floats = np.asarray(tensor.detach().numpy())
     array.setflags(write=False)
-    return np.asarray(array)
+    return array

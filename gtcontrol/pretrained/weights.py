@@ -145,7 +145,7 @@ class Mlp:
     outer : (d, k) float32 array
     outer_bias : (d,) float32 array
     activation : str
-        One of :data:`ACTIVATIONS`.
+        One of ``ACTIVATIONS``.
     gated : bool
     """
 

@@ -17,6 +17,7 @@ from .comparison import Comparison
 from .design import Design
 from .filtering import FilterRun
 from .folders import path_of
+from .forecast import Forecast
 from .inspection import Inspection
 from .mixture import MixtureRun
 from .reachability import Reachability
@@ -55,6 +56,7 @@ _KINDS: dict[str, type[Result]] = {
         RiccatiSolution,
         Comparison,
         FilterRun,
+        Forecast,
         Inspection,
         Closeness,
         MixtureRun,

@@ -32,6 +32,9 @@ _MARKS = (
     ("encoder.layer.0.attention.self.query.weight", "bert"),
 )
 
+#: Bytes of weights that fit into one ONNX file.
+LARGEST_FILE = 1.9e9
+
 #: Modules of a layer: what is multiplied first, its norms, its feed-forward net.
 _MODULES = {
     "bert": ("attention.self.query", "output.LayerNorm", "intermediate.dense", "output.dense"),
@@ -223,11 +226,21 @@ def _outputs(onnxruntime: Any, layout: _Layout, feed: dict[str, Any]) -> list[Fl
     model.graph.output.extend(onnx.helper.make_tensor_value_info(n, kind, None) for n in names)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.onnx"
-        onnx.save(model, path)
-        # By way of a file, so that the graph and the session are not in memory together.
-        del model
-        layout.graph.release()
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        return [np.asarray(array) for array in session.run(names, feed)]
+    large = sum(array.nbytes for array in layout.graph.arrays.values()) > LARGEST_FILE
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.onnx"
+            onnx.save(model, path, save_as_external_data=large)
+            # By way of a file, so that the graph and the session are not in memory together.
+            del model
+            layout.graph.release()
+            session = onnxruntime.InferenceSession(
+                path, options, providers=["CPUExecutionProvider"], enable_fallback=False
+            )
+            return [np.asarray(array) for array in session.run(names, feed)]
+    except Exception as error:  # onnxruntime has types of its own
+        reason = " ".join(str(error).split())[:200]
+        raise UnsupportedModel(
+            f"onnxruntime cannot run {layout.graph.path}, so nothing was compared: {reason}. "
+            "Load it with `check=False` to do without."
+        ) from None

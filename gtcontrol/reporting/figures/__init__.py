@@ -11,6 +11,7 @@ from ...results.closeness import Closeness
 from ...results.comparison import Comparison
 from ...results.design import Design
 from ...results.filtering import FilterRun
+from ...results.forecast import Forecast
 from ...results.inspection import Inspection
 from ...results.mixture import MixtureRun
 from ...results.reachability import Reachability
@@ -43,7 +44,8 @@ def draw(result: Result) -> dict[str, Figure]:
         "distances", "sample", "deviation", "gains" and "tolerated"; studies of closeness and of
         mixtures "distances" and, beyond the line, "law"; a validation "variance", "errors" (with
         several numbers of tokens), "shape" (if it was tested) and "stamps"; an inspection of a
-        pretrained model "shape", "heads", "drift", "variance", "spectrum" and "errors".
+        pretrained model "shape", "heads", "drift", "variance", "spectrum" and "errors"; a
+        forecast "variance".
 
     Returns
     -------
@@ -57,6 +59,7 @@ def draw(result: Result) -> dict[str, Figure]:
         comparison,
         design,
         filtering,
+        forecast,
         inspection,
         laws,
         spectra,
@@ -72,6 +75,7 @@ def draw(result: Result) -> dict[str, Figure]:
         Comparison: comparison.pictures,
         RiccatiSolution: spectra.pictures,
         FilterRun: filtering.pictures,
+        Forecast: forecast.pictures,
         Inspection: inspection.pictures,
         Closeness: closeness.closeness,
         MixtureRun: closeness.mixture,

@@ -11,6 +11,7 @@ from ...results.closeness import Closeness
 from ...results.comparison import Comparison
 from ...results.design import Design
 from ...results.filtering import FilterRun
+from ...results.forecast import Forecast
 from ...results.inspection import Inspection
 from ...results.mixture import MixtureRun
 from ...results.reachability import Reachability
@@ -26,6 +27,7 @@ from . import (
     comparison,
     design,
     filtering,
+    forecast,
     inspection,
     mixture,
     reachability,
@@ -51,6 +53,7 @@ _VIEWS: dict[type[Result], Callable[[Any], View]] = {
     Comparison: comparison.view,
     RiccatiSolution: riccati.view,
     FilterRun: filtering.view,
+    Forecast: forecast.view,
     Inspection: inspection.view,
     Closeness: closeness.view,
     MixtureRun: mixture.view,

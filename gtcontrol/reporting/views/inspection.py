@@ -23,10 +23,11 @@ _LAYER = (
 )
 
 _FINITE = (
-    "For N tokens each head's K is multiplied by κ_N(a) < 1, tokens see themselves with weight w, "
-    "and softmax noise Q = Σ_h V_h S V_hᵀ E Σ softmax² is added; `chain` and `step` have all this, "
-    "the mean field (N infinite) has not. LayerNorm is integrated exactly for Gaussian tokens, "
-    "activations by Hermite series."
+    "For N tokens softmax is averaged over finitely many keys: each head's K shrinks, tokens see "
+    "themselves with weight w, and noise is added, which heads and all tokens of a sequence have "
+    "in common in part; the mean of a sequence is followed through the layers as well. `chain` and "
+    "`step` have all this, the mean field (N infinite) has not. LayerNorm is integrated exactly "
+    "for Gaussian tokens, activations by Hermite series."
 )
 
 
