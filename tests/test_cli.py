@@ -27,6 +27,7 @@ from gtcontrol.cli.app import app
 from gtcontrol.cli.kinds.steer import SteerTable
 from gtcontrol.problem import zoo
 from gtcontrol.steering import starts
+from tests import real_models
 
 KINETIC = """
 kind = "steer"
@@ -421,12 +422,16 @@ def test_show_prints_the_file():
 
 @pytest.mark.parametrize("kind", kinds.KINDS)
 def test_new_writes_a_file_that_check_accepts_and_run_runs(kind):
+    if kind == "inspect":  # of the model in a package
+        real_models.require()
+        real_models.source(real_models.RXNMAPPER)
     made = gtcontrol("new", kind)
     assert made.exit_code == 0
     assert f"Wrote {kind}.toml." in made.stdout
     checked = gtcontrol("check", f"{kind}.toml")
     assert checked.exit_code == 0
-    assert checked.stdout.startswith(f"{kind}.toml: valid ({kind}, dimension 2")
+    about = "package:rxnmapper" if kind == "inspect" else "dimension 2"
+    assert checked.stdout.startswith(f"{kind}.toml: valid ({kind}, {about}")
     ran = gtcontrol("run", f"{kind}.toml")
     assert ran.exit_code == 0, ran.output
     assert gt.load(f"runs/{kind}").answered

@@ -251,12 +251,13 @@ def _statement(result: Inspection) -> list[Fact]:
     p = result.problem
     shared = ", all with the same weights" if result.shared else ""
     norm = "before" if result.placement == "pre" else "after"
+    first = "" if p.layers is None else "the first "
     facts = [
         Fact("question", "where does the Gaussian theory hold in this model?"),
         Fact(
             "model",
-            f"{result.model} ({result.family}): {count(result.depth, 'layer')}{shared}, width "
-            f"{result.dim}, LayerNorm {norm} attention and feed-forward net, "
+            f"{result.model} ({result.family}): {first}{count(result.depth, 'layer')}{shared}, "
+            f"width {result.dim}, LayerNorm {norm} attention and feed-forward net, "
             f"{result.parameters / 1e6:.3g} million weights",
         ),
         Fact("source", f"`{p.model}`"),
