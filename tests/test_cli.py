@@ -429,6 +429,9 @@ def test_show_prints_the_file():
     "kind", [pytest.param(k, marks=[needs_torch] * (k == "export")) for k in kinds.KINDS]
 )
 def test_new_writes_a_file_that_check_accepts_and_run_runs(kind):
+    if kind == "inspect":  # of the model in a package
+        real_models.require()
+        real_models.source(real_models.RXNMAPPER)
     made = gtcontrol("new", kind)
     assert made.exit_code == 0
     assert f"Wrote {kind}.toml." in made.stdout
@@ -436,9 +439,6 @@ def test_new_writes_a_file_that_check_accepts_and_run_runs(kind):
     assert checked.exit_code == 0
     about = "package:rxnmapper" if kind == "inspect" else "dimension 2"
     assert checked.stdout.startswith(f"{kind}.toml: valid ({kind}, {about}")
-    if kind == "inspect":
-        real_models.require()
-        real_models.source(real_models.RXNMAPPER)
     ran = gtcontrol("run", f"{kind}.toml")
     assert ran.exit_code == 0, ran.output
     assert gt.load(f"runs/{kind}").answered

@@ -37,8 +37,8 @@ DOCS = ROOT / "docs"
 #: Pages whose code needs torch.
 WITH_TORCH = {"docs/how-to/export.md"}
 
-#: Pages whose code loads the small model that comes in a package.
-WITH_MODELS = {"docs/how-to/inspect.md", "docs/how-to/pretrained.md"}
+#: Pages whose code runs models, most of them the small one that comes in a package.
+WITH_MODELS = {"docs/how-to/inspect.md", "docs/how-to/pretrained.md", "docs/theory/layers.md"}
 
 PAGES = [ROOT / "README.md", *sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)]
 

@@ -173,6 +173,25 @@ def test_pixels_are_those_of_the_librarys_processor(processor, tmp_path):
     assert prepare(stack.embedding, image) == pytest.approx(wanted, abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"image_mean": 0.5}, "`image_mean` must be 3 numbers"),
+        ({"image_std": [0.2, 0.0, 0.2]}, "`image_std` must be 3 positive numbers"),
+        ({"resample": "cubic"}, "`resample` must be one of"),
+        ({"size": {"height": 16, "width": 20}}, "`size` must be the edge of a square"),
+        ({"size": 10**6}, "`size` must be the edge of a square, 1 to 4096"),
+        ({"size": 18}, "images of 18 pixels do not split into patches of 4"),
+    ],
+)
+def test_nonsense_about_pixels_is_noticed(settings, match, tmp_path):
+    tiny_models.save(tiny_models.build("vit"), tmp_path)
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(settings))
+    with pytest.raises(ModelFileInvalid, match=match) as error:
+        gt.pretrained.load(tmp_path)
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize("variant", ["vit", "deit", "dinov2"])
 def test_positions_are_interpolated_as_the_library_does(variant, tmp_path):
     model = tiny_models.build(variant)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import gtcontrol as gt
+from gtcontrol import pretrained
 from gtcontrol.errors import OutputFailure, ResultFileInvalid
 from gtcontrol.field import rates
 from gtcontrol.problem.definitions import ReachabilityProblem, SteeringProblem
@@ -157,6 +158,8 @@ RESULTS = TRAJECTORIES | {
         rng=3,
         feedforward=gt.FeedForward([[1.0, 0.5]], [0.1], [[0.2], [0.3]], "gelu"),
     ),
+    "forecast": lambda: pretrained.forecast_layers(general(), LAW, 3, 0.3, 50, measured=[1.0, 2.0]),
+    "forecast-of-the-mean-field": lambda: pretrained.forecast_layers(general(), LAW, 3, 0.3),
     "inspection": inspections.made,
     "inspection-interrupted": lambda: inspections.made(done=2, numerics=1e-6),
     "tokens": lambda: gt.simulate_tokens(LAW, general(), 1.0, count=30, rng=3, antithetic=True),

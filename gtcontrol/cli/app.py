@@ -191,6 +191,9 @@ def inspect(
     ] = None,
     tokens: Annotated[int, typer.Option(help="Tokens of each sequence.")] = 512,
     sequences: Annotated[int, typer.Option(help="Sequences.")] = 16,
+    layers: Annotated[
+        int | None, typer.Option(help="Look at so many of the first layers only.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
     out: Annotated[
         Path | None,
@@ -210,7 +213,14 @@ def inspect(
 
     made = inspect_model(
         model,
-        {"input": source, "data": data, "tokens": tokens, "sequences": sequences, "seed": seed},
+        {
+            "input": source,
+            "data": data,
+            "tokens": tokens,
+            "sequences": sequences,
+            "layers": layers,
+            "seed": seed,
+        },
         out,
         as_json=as_json,
         quiet=quiet,

@@ -31,7 +31,7 @@ def inspect_model(
     model : str
         What :func:`gtcontrol.pretrained.load` takes.
     options : mapping
-        Values of ``input``, ``data``, ``tokens``, ``sequences`` and ``seed``.
+        Values of ``input``, ``data``, ``tokens``, ``sequences``, ``layers`` and ``seed``.
     out : Path, optional
         Folder for the results; by default ``runs/MODEL``, in letters that every file system has.
     as_json, quiet : bool
@@ -46,8 +46,8 @@ def inspect_model(
 
     if options["input"] not in INPUTS:
         raise InvalidMethod(f"`--input` is {options['input']!r:.40}; expected {', '.join(INPUTS)}.")
-    for name, low in (("tokens", 2), ("sequences", 2), ("seed", 0)):
-        if options[name] < low:
+    for name, low in (("tokens", 2), ("sequences", 2), ("layers", 1), ("seed", 0)):
+        if options[name] is not None and options[name] < low:
             raise InvalidNumber(f"`--{name}` is {options[name]}; it must be at least {low}.")
     if not model:
         raise InvalidMethod("MODEL is empty; name a folder, a file, or a model on the hub.")

@@ -10,8 +10,6 @@ exponentially; finitely many tokens can not, as what they attend to lies in thei
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +21,7 @@ from ..finite_attention.closure import attention_slope
 from ..finite_tokens import FiniteTokens
 from ..gaussian import Gaussian
 from ..parameters import Parameters
+from ..results.forecast import BLOWN_UP, Forecast
 from ..schedule import Schedule
 from .propagation.blocks import block_moments
 from .propagation.chain import check_stack
@@ -30,113 +29,6 @@ from .propagation.law import TokenLaw, root, symmetric
 from .stack import Stack
 
 __all__ = ["Forecast", "forecast_layers", "forecast_stack"]
-
-#: Growth of log tr S per layer, at the end, up to which the variance counts as settled.
-SETTLED = 0.01
-
-#: Total variance, relative to that of the start, beyond which it counts as blown up.
-BLOWN_UP = 1e12
-
-Course = Literal["settles", "grows", "shrinks", "blows up"]
-
-
-@dataclass(frozen=True, eq=False)
-class Forecast:
-    """Predicted variance of tokens against depth.
-
-    Attributes
-    ----------
-    model : str
-    tokens : int or None
-        Number of tokens; None for the mean field of infinitely many.
-    placement : str
-        Where the norms are: "pre", "post", or "none".
-    trained : int
-        Layers that the model has; what lies beyond repeats the same block.
-    traces : (n + 1,) array
-        Predicted tr S of the input, then after each layer that is finite.
-    largest : (n + 1,) array
-        Predicted largest eigenvalue.
-    logit_variance : (n,) array
-        E a² in the worst head of each layer.
-    measured : (k + 1,) array or None
-        Measured tr S, if it was given; k may be any number of layers.
-    bound : float
-        What tr S cannot exceed after any layer; inf if no bound is known.
-    """
-
-    model: str
-    tokens: int | None
-    placement: str
-    trained: int
-    traces: Array
-    largest: Array
-    logit_variance: Array
-    measured: Array | None
-    bound: float
-
-    @property
-    def rate(self) -> float:
-        """Growth of log tr S per layer, over the last third of the layers."""
-        n = len(self.traces) - 1
-        back = max(n // 3, 1)
-        first, last = self.traces[n - back], self.traces[n]
-        return math.log(last / first) / back if first > 0 and last > 0 else 0.0
-
-    @property
-    def course(self) -> Course:
-        """What the variance does with depth."""
-        if self.traces[-1] > BLOWN_UP * self.traces[0]:
-            return "blows up"
-        if abs(self.rate) <= SETTLED:
-            return "settles"
-        return "grows" if self.rate > 0 else "shrinks"
-
-    @property
-    def strained_from(self) -> int | None:
-        """First layer whose scores have more variance than log N; None if there is none."""
-        if self.tokens is None:
-            return None
-        late = np.flatnonzero(self.logit_variance > math.log(self.tokens))
-        return int(late[0]) + 1 if late.size else None
-
-    @property
-    def errors(self) -> Array | None:
-        """Predicted over measured tr S, where there are both."""
-        if self.measured is None:
-            return None
-        k = min(len(self.measured), len(self.traces))
-        return np.asarray(self.traces[:k] / self.measured[:k])
-
-    def summary(self) -> str:
-        """The forecast in a few lines."""
-        n = len(self.traces) - 1
-        cloud = "infinitely many tokens" if self.tokens is None else f"{self.tokens} tokens"
-        way = f"from {self.traces[0]:.4g} to {self.traces[-1]:.4g}"
-        lines = [
-            f"{self.model}, {cloud}: over {n} layers tr S goes {way}; it {self.course}",
-            f"  {self._reason()}",
-        ]
-        if self.strained_from is not None:
-            lines.append(
-                f"  from layer {self.strained_from} on the scores of a head vary by more than "
-                f"log N = {math.log(self.tokens or 1):.1f}: a few keys have the weight"
-            )
-        if self.errors is not None:
-            k = len(self.errors) - 1
-            lines.append(
-                f"  predicted over measured variance after {k} layers: {self.errors[-1]:.3g}"
-            )
-        return "\n".join(lines)
-
-    def _reason(self) -> str:
-        if self.placement == "post":
-            return f"LayerNorm at the end of each block bounds it by {self.bound:.4g}, at any depth"
-        if self.placement == "pre":
-            return "LayerNorm bounds what a block adds: its root grows at most linearly with depth"
-        if self.course == "blows up":
-            return "without norms nothing bounds the mean field; finite clouds grow exponentially"
-        return "no norm bounds it: the forecast holds for these layers only"
 
 
 def forecast_stack(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from os import PathLike, fspath
 from typing import Any
 
@@ -45,6 +45,7 @@ def inspect(
     data: str | PathLike[str] | None = None,
     tokens: int = 512,
     sequences: int = 16,
+    layers: int | None = None,
     rng: Random = 0,
     progress: Progress = silent,
     name: str = "",
@@ -71,6 +72,8 @@ def inspect(
         Tokens N of each sequence, where the model does not fix it (as for images).
     sequences : int
         Sequences T, at least 2.
+    layers : int, optional
+        Look at so many of the first layers only.
     rng : numpy.random.Generator or int
         Source of randomness, or its seed.
     progress : callable, optional
@@ -96,9 +99,12 @@ def inspect(
         raise InvalidMethod(f"`input` is {input!r:.40}; expected {', '.join(INPUTS)}.")
     count = _check.integer("tokens", tokens, low=2)
     many = _check.integer("sequences", sequences, low=2)
+    first = None if layers is None else _check.integer("layers", layers, low=1)
     seed = _seed(rng)
     progress(0.0, "loading the model")
     stack = _loaded(model)
+    if first is not None and first > stack.depth:
+        raise InvalidNumber(f"`layers` is {first}, but {stack.name} has {stack.depth} layers.")
     begun = time.perf_counter()
     progress(0.02, "embedding the tokens")
     stream = _embedded(stack, input, data, count, many, seed)
@@ -119,12 +125,14 @@ def inspect(
         data="" if data is None else fspath(data),
         tokens=N,
         sequences=T,
+        layers=first,
         seed=seed,
         name=name,
     )
     real = input == "real"
     positional = real and any(b.rope is not None or b.window is not None for b in stack.blocks)
     made = Course(stream, seed)
+    stack = replace(stack, blocks=stack.blocks[:first])
     status = follow(stack, made, progress, positions=positional)
     return _result(stack, problem, made, status, positional, time.perf_counter() - begun)
 

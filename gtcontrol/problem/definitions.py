@@ -249,6 +249,7 @@ class InspectionProblem:
     `input` is "matched" (Gaussian tokens with the moments of real embeddings), "isotropic"
     (Gaussian tokens with a multiple of the identity as covariance) or "real"; `data` is the file
     or folder of the real input, empty for what comes with the model or the package.
+    `layers` is how many of the first layers are looked at, None for all.
     """
 
     model: str
@@ -256,6 +257,7 @@ class InspectionProblem:
     data: str = ""
     tokens: int = 512
     sequences: int = 16
+    layers: int | None = None
     seed: int = 0
     name: str = ""
 

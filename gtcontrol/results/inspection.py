@@ -33,13 +33,13 @@ class Inspection(Result):
     family : str
         Its architecture.
     depth, dim : int
-        Layers of the model, and width d of its tokens.
+        Layers that were asked for, and width d of the tokens.
     parameters : int
         Weights of its blocks, shared ones counted once.
     placement : str
         Whether LayerNorm comes before attention and feed-forward net ("pre") or after ("post").
     shared : bool
-        Whether all layers have the same weights.
+        Whether all these layers have the same weights.
     positional : bool
         Whether rotary positions or attention windows acted, which the theory leaves out.
     numerics : float

@@ -21,8 +21,8 @@ NEAR_SLICED = 0.05
 #: ... and the same over the leading principal directions.
 NEAR_LEADING = 0.15
 
-#: Relative error of mean and covariance, beyond the sampling error, up to which they count as
-#: predicted.
+#: Relative error of mean and covariance up to which they count as predicted; where so few tokens
+#: are drawn that sampling alone errs more, that is the limit for the covariance.
 PREDICTED = 0.2
 
 
@@ -91,8 +91,7 @@ class LayerFacts:
         return self._within(self.chain_mean, self.chain_covariance)
 
     def _within(self, mean: float, covariance: float) -> bool:
-        beyond = math.sqrt(max(covariance**2 - self.floor**2, 0.0))
-        return beyond <= PREDICTED and mean <= PREDICTED
+        return covariance <= max(PREDICTED, self.floor) and mean <= PREDICTED
 
     def verdict(self, shape: Gaussianity) -> LayerVerdict:
         """How the layer stands to theory, with the shape of the tokens after it."""

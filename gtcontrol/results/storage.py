@@ -18,6 +18,7 @@ from .design import Design
 from .export import ExportCheck
 from .filtering import FilterRun
 from .folders import path_of
+from .forecast import Forecast
 from .inspection import Inspection
 from .mixture import MixtureRun
 from .reachability import Reachability
@@ -56,6 +57,7 @@ _KINDS: dict[str, type[Result]] = {
         RiccatiSolution,
         Comparison,
         FilterRun,
+        Forecast,
         Inspection,
         Closeness,
         MixtureRun,

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from ...problem.expectations import Expect
-from ...problem.schema import Number, Positive, Table, Text, Whole
+from ...problem.schema import Count, Number, Positive, Table, Text, Whole
 from ...progress import Progress
 from ...results.inspection import Inspection
 from ...status import LayerVerdict
@@ -48,6 +48,7 @@ input = "matched"            # Gaussian tokens with the moments of real embeddin
 # data = "sentences.txt"     # real input: a text file, a folder of images, .npy or .safetensors
 tokens = 64                  # in each sequence (default 512)
 sequences = 8                # (default 16)
+layers = 2                   # the first ones only (default: all)
 # seed = 0
 
 # What you expect of the result, if anything; the exit code is 1 if it does not come true.
@@ -79,6 +80,7 @@ class InspectTable(Table):
     data: Annotated[str, Field(min_length=1, description="a path")] | None = None
     tokens: Annotated[int, Field(ge=2, description="a whole number that is at least 2")] = 512
     sequences: Annotated[int, Field(ge=2, description="a whole number that is at least 2")] = 16
+    layers: Count | None = None
     seed: Whole = 0
 
 
@@ -147,6 +149,7 @@ class InspectTask(Task):
             data=None if t.data is None else self.folder / t.data,
             tokens=t.tokens,
             sequences=t.sequences,
+            layers=t.layers,
             rng=t.seed,
             progress=progress,
             name=self.name,

@@ -37,6 +37,9 @@ class Graph:
         self.model = model
         self.path = path
         self.nodes = list(model.graph.node)
+        named = [model.graph.initializer, model.graph.input, self.nodes]
+        if not all(isinstance(item.name, str) for items in named for item in items):
+            raise ValueError("names that are no text")
         self.arrays: dict[str, Floats] = {}
         for tensor in model.graph.initializer:
             array = numpy_helper.to_array(tensor)

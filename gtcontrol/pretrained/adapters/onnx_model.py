@@ -234,8 +234,9 @@ def _outputs(onnxruntime: Any, layout: _Layout, feed: dict[str, Any]) -> list[Fl
             # By way of a file, so that the graph and the session are not in memory together.
             del model
             layout.graph.release()
-            providers = ["CPUExecutionProvider"]
-            session = onnxruntime.InferenceSession(path, options, providers=providers)
+            session = onnxruntime.InferenceSession(
+                path, options, providers=["CPUExecutionProvider"], enable_fallback=False
+            )
             return [np.asarray(array) for array in session.run(names, feed)]
     except Exception as error:  # onnxruntime has types of its own
         reason = " ".join(str(error).split())[:200]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,11 @@ _HALF = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 #: Mean and deviation of pixels that the libraries' processors start from.
 _PIXELS = {"vit": _HALF, "deit": _IMAGENET, "dinov2": _IMAGENET}
 
-#: Of Pillow.
-_BILINEAR, _BICUBIC = 2, 3
+#: Of Pillow, which numbers its filters 0 to 5.
+_BILINEAR, _BICUBIC, _FILTERS = 2, 3, (0, 1, 2, 3, 4, 5)
+
+#: Larger images do not fit into memory as tokens that attend to each other.
+LARGEST_EDGE = 4096
 
 
 def patch_embedding_of(
@@ -47,6 +51,7 @@ def patch_embedding_of(
     _check_grid(positions, tokens, projection)
     size, edge, keep = _geometry(names.family, config, processor)
     mean, deviation = _PIXELS[names.family]
+    usual = _BILINEAR if names.family == "vit" else _BICUBIC
     patch = projection.shape[-1]
     if size % patch:
         raise ModelFileInvalid(f"images of {size} pixels do not split into patches of {patch}.")
@@ -58,9 +63,9 @@ def patch_embedding_of(
         size=size,
         resize=edge,
         keep_aspect=keep,
-        mean=_values(processor.get("image_mean", mean), projection),
-        deviation=_values(processor.get("image_std", deviation), projection),
-        resampling=int(processor.get("resample", _BILINEAR if names.family == "vit" else _BICUBIC)),
+        mean=_values(processor.get("image_mean", mean), "image_mean", projection),
+        deviation=_values(processor.get("image_std", deviation), "image_std", projection),
+        resampling=_resampling(processor.get("resample", usual)),
     )
 
 
@@ -100,20 +105,34 @@ def _check_grid(positions: Floats, special: Floats, projection: Floats) -> None:
 
 
 def _edge(value: Any, name: str) -> int:
-    """Pixels of an edge: a number, or an object of one edge or of two that are equal."""
+    """Pixels of an edge: a number, or an object or list of edges that are equal."""
+    found = value
     if isinstance(value, dict):
-        values = {value.get("shortest_edge"), value.get("height"), value.get("width")} - {None}
-        value = values.pop() if len(values) == 1 else value
-    if isinstance(value, list | tuple) and len(set(value)) == 1:
-        value = value[0]
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ModelFileInvalid(f"`{name}` must be the edge of a square in pixels; it is {value!r}.")
+        value = [value[k] for k in ("shortest_edge", "height", "width") if k in value]
+    if isinstance(value, list | tuple) and value:
+        value = value[0] if all(v == value[0] for v in value) else None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_EDGE:
+        raise ModelFileInvalid(
+            f"`{name}` must be the edge of a square, 1 to {LARGEST_EDGE} pixels; "
+            f"it is {found!r:.80}."
+        )
     return value
 
 
-def _values(values: Any, projection: Floats) -> tuple[float, ...]:
+def _values(values: Any, name: str, projection: Floats) -> tuple[float, ...]:
+    """One finite number for each channel."""
     channels = projection.shape[1]
-    made = tuple(float(v) for v in values)[:channels]
-    if len(made) != channels:
-        raise ModelFileInvalid(f"{len(made)} pixel means for {channels} channels of an image.")
-    return made
+    numbers = values if isinstance(values, list | tuple) else []
+    good = all(isinstance(v, int | float) and abs(v) < math.inf for v in numbers)
+    if not good or len(numbers) < channels or (name == "image_std" and min(numbers) <= 0):
+        kind = "positive numbers" if name == "image_std" else "numbers"
+        raise ModelFileInvalid(
+            f"`{name}` must be {channels} {kind}, one for each channel; it is {values!r:.80}."
+        )
+    return tuple(float(v) for v in numbers[:channels])
+
+
+def _resampling(value: Any) -> int:
+    if value not in _FILTERS or not isinstance(value, int):
+        raise ModelFileInvalid(f"`resample` must be one of {_FILTERS}; it is {value!r:.80}.")
+    return value

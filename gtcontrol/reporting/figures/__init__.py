@@ -12,6 +12,7 @@ from ...results.comparison import Comparison
 from ...results.design import Design
 from ...results.export import ExportCheck
 from ...results.filtering import FilterRun
+from ...results.forecast import Forecast
 from ...results.inspection import Inspection
 from ...results.mixture import MixtureRun
 from ...results.reachability import Reachability
@@ -45,7 +46,7 @@ def draw(result: Result) -> dict[str, Figure]:
         mixtures "distances" and, beyond the line, "law"; a validation "variance", "errors" (with
         several numbers of tokens), "shape" (if it was tested) and "stamps"; an exported network
         "convergence" and, beyond the line, "tokens"; an inspection of a pretrained model "shape",
-        "heads", "drift", "variance", "spectrum" and "errors".
+        "heads", "drift", "variance", "spectrum" and "errors"; a forecast "variance".
 
     Returns
     -------
@@ -60,6 +61,7 @@ def draw(result: Result) -> dict[str, Figure]:
         design,
         export,
         filtering,
+        forecast,
         inspection,
         laws,
         spectra,
@@ -75,6 +77,7 @@ def draw(result: Result) -> dict[str, Figure]:
         Comparison: comparison.pictures,
         RiccatiSolution: spectra.pictures,
         FilterRun: filtering.pictures,
+        Forecast: forecast.pictures,
         Inspection: inspection.pictures,
         Closeness: closeness.closeness,
         MixtureRun: closeness.mixture,

@@ -12,6 +12,7 @@ from ...results.comparison import Comparison
 from ...results.design import Design
 from ...results.export import ExportCheck
 from ...results.filtering import FilterRun
+from ...results.forecast import Forecast
 from ...results.inspection import Inspection
 from ...results.mixture import MixtureRun
 from ...results.reachability import Reachability
@@ -28,6 +29,7 @@ from . import (
     design,
     export,
     filtering,
+    forecast,
     inspection,
     mixture,
     reachability,
@@ -53,6 +55,7 @@ _VIEWS: dict[type[Result], Callable[[Any], View]] = {
     Comparison: comparison.view,
     RiccatiSolution: riccati.view,
     FilterRun: filtering.view,
+    Forecast: forecast.view,
     Inspection: inspection.view,
     Closeness: closeness.view,
     MixtureRun: mixture.view,

@@ -23,10 +23,11 @@ _LAYER = (
 )
 
 _FINITE = (
-    "For N tokens each head's K is multiplied by κ_N(a) < 1, tokens see themselves with weight w, "
-    "and softmax noise Q = Σ_h V_h S V_hᵀ E Σ softmax² is added; `chain` and `step` have all this, "
-    "the mean field (N infinite) has not. LayerNorm is integrated exactly for Gaussian tokens, "
-    "activations by Hermite series."
+    "For N tokens softmax is averaged over finitely many keys: each head's K shrinks, tokens see "
+    "themselves with weight w, and noise is added, which heads and all tokens of a sequence have "
+    "in common in part; the mean of a sequence is followed through the layers as well. `chain` and "
+    "`step` have all this, the mean field (N infinite) has not. LayerNorm is integrated exactly "
+    "for Gaussian tokens, activations by Hermite series."
 )
 
 
@@ -250,12 +251,13 @@ def _statement(result: Inspection) -> list[Fact]:
     p = result.problem
     shared = ", all with the same weights" if result.shared else ""
     norm = "before" if result.placement == "pre" else "after"
+    first = "" if p.layers is None else "the first "
     facts = [
         Fact("question", "where does the Gaussian theory hold in this model?"),
         Fact(
             "model",
-            f"{result.model} ({result.family}): {count(result.depth, 'layer')}{shared}, width "
-            f"{result.dim}, LayerNorm {norm} attention and feed-forward net, "
+            f"{result.model} ({result.family}): {first}{count(result.depth, 'layer')}{shared}, "
+            f"width {result.dim}, LayerNorm {norm} attention and feed-forward net, "
             f"{result.parameters / 1e6:.3g} million weights",
         ),
         Fact("source", f"`{p.model}`"),
@@ -301,7 +303,8 @@ def _captions(result: Inspection) -> dict[str, str]:
             "input alone, for finitely many tokens and in the mean field."
         ),
         "errors": (
-            "Error of the predicted covariance after each layer, relative to its size; below the "
-            "grey line it cannot be told from the error of drawing so many tokens."
+            "Error of the predicted covariance after each layer, relative to its size. The grey "
+            "line is what drawing so many tokens errs by itself; a prediction that starts from "
+            "measured moments has part of that error in common, and may lie below it."
         ),
     }

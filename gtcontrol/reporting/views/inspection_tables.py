@@ -69,7 +69,7 @@ def _layer_table(result: Inspection) -> Table:
         "Theory: holds, moments only, shape only, or fails. Near Gaussian: sliced distance up to "
         f"{NEAR_SLICED:g}, over leading directions up to {NEAR_LEADING:g} beyond chance. "
         "Covariance and mean: error of one layer's prediction from the measured moments before "
-        f"it, relative to √tr S; within {PREDICTED:g} beyond sampling they count as predicted. "
+        f"it, relative to √tr S; up to {PREDICTED:g} (or sampling) they count as predicted. "
         "Rate: what the heads together should do to the variance, to first order; drift: what "
         "was measured. R²: theory / best affine map, of what attention adds to single tokens.",
     )

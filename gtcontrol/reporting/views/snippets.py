@@ -277,6 +277,8 @@ def inspecting(problem: InspectionProblem) -> str:
     options = [f"input={p.input!r}", f"tokens={p.tokens}", f"sequences={p.sequences}"]
     if p.data:
         options.append(f"data={p.data!r}")
+    if p.layers is not None:
+        options.append(f"layers={p.layers}")
     options.append(f"rng={p.seed}")
     listed = "".join(f"    {option},\n" for option in options)
     return (
