@@ -122,13 +122,15 @@ class _Average:
         else:
             weight, tilt = (x.reshape(shape) for x in self.table.slope(own, spread))
         w, w_z, w_zz = self.averages.of(weight)
-        c, c_z, c_zz = self.averages.of(tilt - 1.0)  # so that the mean field part is exact
+        # So that a constant share, 1 in the mean field, is exact, and nothing is cancelled.
+        share = self.averages.mean(tilt)
+        c, c_z, c_zz = self.averages.of(tilt - share)
         return Attention(
-            mean=mu + w_z + c * mu + G @ c_z,
-            slope=G + w_zz + np.outer(mu, c_z) + G @ c_zz,
+            mean=(share + c) * mu + w_z + G @ c_z,
+            slope=share * G + w_zz + np.outer(mu, c_z) + G @ c_zz,
             second=second,
             own=w,
-            tilt=(1.0 + c) / max(1.0 - w, np.finfo(float).tiny),
+            tilt=(share + c) / max(1.0 - w, np.finfo(float).tiny),
             concentration=concentration,
             logit_variance=float(mu @ mu + np.sum(G**2)),
         )
@@ -139,10 +141,12 @@ class _Average:
         _, _, made = self.averages.of(found.own_square.reshape(shape))
         _, x_z, x_zz = self.averages.of(found.cross.reshape(shape))
         mixed = np.outer(x_z, mu) + x_zz @ G.T
-        o, o_z, o_zz = self.averages.of(found.excess.reshape(shape) - 1.0)
+        excess = found.excess.reshape(shape)
+        share = self.averages.mean(excess)
+        o, o_z, o_zz = self.averages.of(excess - share)
         turned = np.outer(mu, G @ o_z)
-        made = made + mixed + mixed.T + turned + turned.T + (1.0 + o) * np.outer(mu, mu)
-        made = made + G @ (np.eye(len(mu)) + o_zz) @ G.T
+        made = made + mixed + mixed.T + turned + turned.T + (share + o) * np.outer(mu, mu)
+        made = made + G @ (share * np.eye(len(mu)) + o_zz) @ G.T
         squares = self.averages.mean(found.squares.reshape(shape))
         return np.asarray(made + squares * np.eye(len(mu)))
 
