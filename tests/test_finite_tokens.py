@@ -569,7 +569,7 @@ class TestLargeScores:
             assert path.steps < 100
             ends.append(path.final.factor / size)
         for end in ends[1:]:
-            np.testing.assert_allclose(end @ end.T, ends[0] @ ends[0].T, rtol=1e-6)
+            np.testing.assert_allclose(end @ end.T, ends[0] @ ends[0].T, rtol=1e-6, atol=1e-6)
 
     def test_the_slope_is_that_of_drawn_keys(self):
         # The noise as well, relative to the square of the scale.
