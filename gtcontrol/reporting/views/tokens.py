@@ -11,6 +11,7 @@ from ...status import Status
 from ..wording import count, duration, matrix, number
 from .base import Fact, Table, View
 from .line import on_a_line, spread_words
+from .models import LAYER
 from .statements import law_facts
 
 __all__ = ["view"]
@@ -36,6 +37,7 @@ def view(result: TokenRun) -> View:
             )
         },
         noise=p.schedule.noisy,
+        model=LAYER if p.feedforward is not None else None,
         tables=(_moments(result),),
     )
 
