@@ -252,6 +252,8 @@ class TestWords:
         page = render(study(count=64), {})
         assert "x′ = A x + b + V Σₖ πₖ(x) (mₖ + Sₖ B x)" in page
         assert "stays Gaussian under" not in page
+        drawn = gt.simulate_tokens(BOTH, PARAMETERS, 0.1, count=9, rng=0)
+        assert "begins as a mixture of Gaussians" in render(drawn, {})
 
     def test_what_is_finished_survives_an_interruption(self, tmp_path):
         def stop(at):
