@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -9,6 +11,7 @@ from scipy.stats import norm
 import gtcontrol as gt
 from gtcontrol.errors import InvalidMethod, InvalidNumber, InvalidShape, NotFinite
 from gtcontrol.moments.activations import mean_and_slope, variance
+from gtcontrol.reporting.html import render
 from gtcontrol.results.closeness import order_of
 from gtcontrol.validation import mean_field
 from gtcontrol.validation.nodes import normal_nodes
@@ -262,6 +265,74 @@ class TestAnswers:
         assert seen.times.tolist() == [0.00625, 0.0125, 0.025, 0.05, 0.1]
         assert "theory: t^2" in " ".join(seen.summary().split())
         assert set(seen.plot()) == {"distances", "law"}
+
+    def test_key_numbers_say_how_far_and_how_well_it_is_known(self):
+        seen = small_study()
+        words = " ".join(seen.summary().split())
+        for name in ("shape", "law", "moments", "naive"):
+            last = getattr(seen, name)[:, -1].mean()
+            assert seen.errors[name] == pytest.approx(last)
+            told = re.search(rf"{name} ([\d.]+) % at t = 0.1, like t\^", words)
+            assert float(told[1]) == pytest.approx(100 * last, rel=0.03)
+        assert "shape leaves Gaussians" in words
+        assert "in sliced W₂" in words
+        largest = max(np.max(np.ptp(seen.law, axis=0)), 0)
+        assert largest > 0
+        assert "each distance differs between them by at most" in words
+
+    def test_one_set_of_nodes_says_nothing_about_the_nodes(self):
+        seen = small_study(seeds=1)
+        assert all(np.isnan(value) for value in seen.spreads.values())
+        assert "not known how far the distances depend on the nodes" in " ".join(
+            seen.summary().split()
+        )
+
+    def test_from_a_flat_start_no_second_order_is_promised(self):
+        line = gt.Gaussian([0.3, -0.2], [[1.0], [0.4]])
+        seen = gt.closeness(line, PARAMETERS, LAYER, 0.1, count=256, seeds=1)
+        assert seen.orders["moments"] < 1.6
+        assert "theory: t^2" not in " ".join(seen.summary().split())
+
+    def test_the_model_of_a_report_is_that_of_the_layer(self):
+        page = render(small_study(seeds=1), {})
+        assert "f(x) = outer · act(inner x + bias)" in page
+        assert "stays Gaussian under" not in page
+        plain = gt.simulate(START, PARAMETERS, 0.1)
+        assert "stays Gaussian under" in render(plain, {})
+        layered = [
+            gt.simulate(START, PARAMETERS, 0.1, feedforward=LAYER),
+            gt.simulate_tokens(START, PARAMETERS, 0.1, count=9, rng=0, feedforward=LAYER),
+        ]
+        for result in layered:
+            assert "S′ = M S + S Mᵀ with M = A + J + V S B" in render(result, {})
+
+    def test_what_is_finished_survives_an_interruption(self, tmp_path):
+        def stop(fraction, text):
+            if "nodes 2 of 3" in text:
+                raise KeyboardInterrupt
+
+        seen = small_study(seeds=3, progress=stop)
+        assert seen.status is gt.Status.INTERRUPTED
+        assert not seen.answered
+        np.testing.assert_array_equal(seen.law, small_study(seeds=1).law)
+        assert "1 of 3 sets" in render(seen, {})
+        seen.save(tmp_path)
+        np.testing.assert_array_equal(gt.load(tmp_path).law, seen.law)
+
+        def at_once(fraction, text):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            small_study(progress=at_once)
+
+    def test_a_jump_in_the_layer(self):
+        # The law is torn apart at once; moments follow the linearised flow, whose rates are exact.
+        layer = gt.FeedForward([[1.0]], [0.3], [[-0.3]], activation=np.sign)
+        seen = gt.closeness(
+            gt.Gaussian([0.0], [[1.0]]), gt.Parameters(V=[[0.0]]), layer, 0.2, count=256, seeds=1
+        )
+        assert seen.orders["moments"] > 1.4
+        assert 0.4 < seen.orders["shape"] < 1.2
 
     @pytest.mark.parametrize(
         ("options", "error", "words"),

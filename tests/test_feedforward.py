@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -16,7 +17,6 @@ import gtcontrol as gt
 from gtcontrol.cli import kinds
 from gtcontrol.errors import InvalidMethod, InvalidShape, NotFinite
 from gtcontrol.feedforward import ACTIVATIONS
-from gtcontrol.moments import quadrature
 from gtcontrol.moments.activations import derivative, mean_and_slope, variance
 from gtcontrol.moments.linearisation import affine
 from gtcontrol.problem import files
@@ -131,9 +131,60 @@ class TestMoments:
         with pytest.raises(NotFinite, match=r"`activation` is inf at [\d.e+]+; it must be finite"):
             mean_and_slope(np.exp, np.array([700.0]), np.array([30.0]))
 
-    def test_a_function_that_never_settles_is_refused(self, monkeypatch):
-        monkeypatch.setattr(quadrature, "BISECTIONS", 60)
-        with pytest.raises(NotFinite, match="do not converge: after 60 bisections"):
+    @pytest.mark.parametrize("place", [0.0, 0.7364, -1e-5, 4.01, 37.0])
+    def test_a_jump_anywhere_is_found(self, place):
+        # E sign(u - c) = 2 Φ((μ - c)/s) - 1, and its slope is twice the density at c.
+        m, s = np.array([0.3, 36.0, -2.0]), np.array([0.5, 7.0, 100.0])
+        value, slope = mean_and_slope(lambda u: np.sign(u - place), m, s)
+        np.testing.assert_allclose(value, 1 - 2 * norm.cdf(place, m, s), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(slope, 2 * norm.pdf(place, m, s), rtol=1e-10, atol=1e-12)
+
+    def test_waves_and_corners_of_any_number(self):
+        # E sin(u) = e^{-s²/2} sin μ; rounding up is u plus a sawtooth whose waves have died out.
+        m, s = np.array([0.4, -1.0]), np.array([0.8, 60.0])
+        value, slope = mean_and_slope(np.sin, m, s)
+        np.testing.assert_allclose(value, np.exp(-(s**2) / 2) * np.sin(m), atol=1e-12)
+        np.testing.assert_allclose(slope, np.exp(-(s**2) / 2) * np.cos(m), atol=1e-12)
+        steps, rise = mean_and_slope(np.ceil, m[1:], np.array([6.0]))
+        assert steps[0] == pytest.approx(m[1] + 0.5, abs=1e-11)
+        assert rise[0] == pytest.approx(1.0, abs=1e-11)
+
+    def test_a_singular_derivative_and_single_precision(self):
+        # E |u|^{1/2} = 2^{1/4} Γ(3/4)/√π for a standard normal variable.
+        value, _ = mean_and_slope(lambda u: np.sqrt(np.abs(u)), np.zeros(1), np.ones(1))
+        exact = 2**0.25 * math.gamma(0.75) / math.sqrt(math.pi)
+        assert value[0] == pytest.approx(exact, rel=1e-9)
+        rough = mean_and_slope(lambda u: np.tanh(u.astype(np.float32)), MEANS, DEVIATIONS)
+        np.testing.assert_allclose(
+            rough[0], mean_and_slope("tanh", MEANS, DEVIATIONS)[0], atol=1e-6
+        )
+
+    def test_a_function_is_evaluated_few_times_and_cut_once(self):
+        seen = []
+
+        def function(u):
+            seen.append(u.size)
+            return np.maximum(u - 0.7364, 0.0)
+
+        mean_and_slope(function, np.zeros(2), np.ones(2))
+        once = len(seen)
+        mean_and_slope(function, np.ones(2), np.full(2, 0.9))
+        assert once < 500
+        assert len(seen) - once <= 3
+        assert sum(seen[once:]) < 5000
+
+    def test_a_function_without_a_hash_works(self):
+        class Ramp:
+            __hash__ = None
+
+            def __call__(self, u):
+                return np.maximum(u, 0.0)
+
+        value, _ = mean_and_slope(Ramp(), np.zeros(1), np.ones(1))
+        assert value[0] == pytest.approx(norm.pdf(0), rel=1e-12)
+
+    def test_a_function_that_never_settles_is_refused(self):
+        with pytest.raises(NotFinite, match="do not converge: it varies so fast that with"):
             mean_and_slope(lambda u: np.sign(np.sin(1e6 * u)), np.zeros(1), np.ones(1))
 
 
@@ -187,11 +238,23 @@ class TestLayer:
                 InvalidShape,
                 "must act entry by entry",
             ),
+            (([[1.0]], None, None, lambda u: max(u, 0)), InvalidShape, "np.maximum for max"),
+            (([[1.0]], None, None, math.tanh), InvalidShape, r"fails on one of shape \(161,\)"),
         ],
     )
     def test_what_is_refused(self, arguments, error, words):
         with pytest.raises(error, match=words):
             gt.FeedForward(*arguments)
+
+    def test_tokens_of_another_dimension_are_refused(self):
+        words = r"`tokens` must have shape \(..., 2\) to fit `inner` \(2, 2\); they have \(1, 3\)"
+        with pytest.raises(InvalidShape, match=words):
+            gt.FeedForward(np.eye(2)).velocity([[1.0, 2.0, 3.0]])
+        assert gt.FeedForward(np.eye(2)).velocity([1.0, -2.0]).tolist() == [1.0, 0.0]
+
+    def test_a_function_of_single_numbers_can_be_wrapped(self):
+        layer = gt.FeedForward(np.eye(2), activation=np.vectorize(lambda u: max(u, 0.0)))
+        np.testing.assert_array_equal(layer.velocity([[1.0, -2.0]]), [[1.0, 0.0]])
 
 
 class TestLinearisation:

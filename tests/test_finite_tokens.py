@@ -554,3 +554,32 @@ class TestResults:
         file.write_text(text.replace("count = COUNT", "number = 3"), encoding="utf-8")
         with pytest.raises(ProblemFileInvalid, match="number"):
             kinds.read(file)
+
+
+class TestLargeScores:
+    def test_wide_laws_all_grow_alike(self):
+        # Once the largest score has won, only the direction of the scores matters.
+        p = gt.Parameters(V=np.eye(2), B=0.3 * np.eye(2))
+        ends = []
+        for size in (1e4, 1e8, 1e30):
+            path = gt.simulate(
+                gt.Gaussian([0.0, 0.0], size * np.eye(2)), p, 0.5, tokens=gt.FiniteTokens(100)
+            )
+            assert path.status.name == "SUCCESS"
+            assert path.steps < 100
+            ends.append(path.final.factor / size)
+        for end in ends[1:]:
+            np.testing.assert_allclose(end @ end.T, ends[0] @ ends[0].T, rtol=1e-6, atol=1e-6)
+
+    def test_the_slope_is_that_of_drawn_keys(self):
+        # The noise as well, relative to the square of the scale.
+        G, size, rng = np.array([[0.6, 0.2], [-0.3, 0.4]]), 1e6, np.random.default_rng(5)
+        law = gt.Gaussian(np.zeros(2), size * np.eye(2))
+        seen = gt.attention_slope(gt.Parameters(V=np.eye(2), B=G), law, 30)
+        x = rng.standard_normal((20000, 30, 2))
+        winner = np.argmax(np.einsum("mjd,md->mj", x, x[:, 0] @ G.T), axis=1)
+        found = x[np.arange(len(x)), winner]
+        slope = found.T @ x[:, 0] / len(x)
+        np.testing.assert_allclose(seen.matrix, slope, atol=0.05)
+        noise = np.cov(found.T) - slope @ slope.T
+        np.testing.assert_allclose(seen.noise / size**2, noise, atol=0.1)

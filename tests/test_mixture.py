@@ -15,6 +15,7 @@ import gtcontrol as gt
 from gtcontrol.cli import kinds
 from gtcontrol.errors import InvalidMethod, InvalidNumber, InvalidShape
 from gtcontrol.problem import files
+from gtcontrol.reporting.html import render
 from gtcontrol.validation.mean_field import gaussian_average
 
 LEFT = gt.Gaussian.from_covariance([-1.5, 0.0], [[0.3, 0.1], [0.1, 0.2]])
@@ -229,6 +230,52 @@ class TestStudy:
             study(parameters=gt.Parameters(noise=np.eye(2)))
         with pytest.raises(InvalidNumber, match="too few nodes"):
             study(count=8)
+
+
+class TestWords:
+    def test_one_component_is_itself_to_rounding(self):
+        words = " ".join(study(gt.Mixture([1.0], [LEFT]), count=64).summary().split())
+        assert "of its size (rounding)" in words
+        assert "which is rounding error" in words
+
+    def test_distances_below_the_error_of_the_nodes_agree_from_set_to_set(self):
+        run = study(count=128)
+        assert run.coupled[:, 0].max() < run.floor[0]
+        spread = run.coupled[:, 0].std(ddof=1) / run.coupled[:, 0].mean()
+        assert spread < 0.2
+        assert run.spreads["coupled"] >= spread
+        words = " ".join(run.summary().split())
+        assert "an error that cancels where both laws are carried by the same nodes" in words
+        assert "(sliced W₂)" in words
+
+    def test_the_model_of_a_report_is_that_of_a_mixture(self):
+        page = render(study(count=64), {})
+        assert "x′ = A x + b + V Σₖ πₖ(x) (mₖ + Sₖ B x)" in page
+        assert "stays Gaussian under" not in page
+        drawn = gt.simulate_tokens(BOTH, PARAMETERS, 0.1, count=9, rng=0)
+        assert "begins as a mixture of Gaussians" in render(drawn, {})
+
+    def test_what_is_finished_survives_an_interruption(self, tmp_path):
+        def stop(at):
+            def tell(fraction, text):
+                if f"nodes {at} of 3" in text:
+                    raise KeyboardInterrupt
+
+            return tell
+
+        run = study(count=64, seeds=3, progress=stop(3))
+        assert run.status is gt.Status.INTERRUPTED
+        np.testing.assert_array_equal(run.apart, study(count=64, seeds=2).apart)
+        run.save(tmp_path)
+        np.testing.assert_array_equal(gt.load(tmp_path).apart, run.apart)
+        with pytest.raises(KeyboardInterrupt):
+            study(count=64, seeds=3, progress=stop(2))
+
+    def test_far_components_are_refused_with_a_way_out(self):
+        far = gt.Mixture([0.5, 0.5], [gt.Gaussian([x], [[1.0]]) for x in (-1e3, 1e3)])
+        p = gt.Parameters(V=[[1.0]], B=[[0.3]])
+        with pytest.raises(InvalidNumber, match="more `times` in between"):
+            study(far, p, count=64)
 
 
 def plain_rate(x: np.ndarray) -> np.ndarray:

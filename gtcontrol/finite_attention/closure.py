@@ -122,13 +122,15 @@ class _Average:
         else:
             weight, tilt = (x.reshape(shape) for x in self.table.slope(own, spread))
         w, w_z, w_zz = self.averages.of(weight)
-        c, c_z, c_zz = self.averages.of(tilt - 1.0)  # so that the mean field part is exact
+        # So that a constant share, 1 in the mean field, is exact, and nothing is cancelled.
+        share = self.averages.mean(tilt)
+        c, c_z, c_zz = self.averages.of(tilt - share)
         return Attention(
-            mean=mu + w_z + c * mu + G @ c_z,
-            slope=G + w_zz + np.outer(mu, c_z) + G @ c_zz,
+            mean=(share + c) * mu + w_z + G @ c_z,
+            slope=share * G + w_zz + np.outer(mu, c_z) + G @ c_zz,
             second=second,
             own=w,
-            tilt=(1.0 + c) / max(1.0 - w, np.finfo(float).tiny),
+            tilt=(share + c) / max(1.0 - w, np.finfo(float).tiny),
             concentration=concentration,
             logit_variance=float(mu @ mu + np.sum(G**2)),
         )
@@ -139,10 +141,12 @@ class _Average:
         _, _, made = self.averages.of(found.own_square.reshape(shape))
         _, x_z, x_zz = self.averages.of(found.cross.reshape(shape))
         mixed = np.outer(x_z, mu) + x_zz @ G.T
-        o, o_z, o_zz = self.averages.of(found.excess.reshape(shape) - 1.0)
+        excess = found.excess.reshape(shape)
+        share = self.averages.mean(excess)
+        o, o_z, o_zz = self.averages.of(excess - share)
         turned = np.outer(mu, G @ o_z)
-        made = made + mixed + mixed.T + turned + turned.T + (1.0 + o) * np.outer(mu, mu)
-        made = made + G @ (np.eye(len(mu)) + o_zz) @ G.T
+        made = made + mixed + mixed.T + turned + turned.T + (share + o) * np.outer(mu, mu)
+        made = made + G @ (share * np.eye(len(mu)) + o_zz) @ G.T
         squares = self.averages.mean(found.squares.reshape(shape))
         return np.asarray(made + squares * np.eye(len(mu)))
 
@@ -163,7 +167,7 @@ class AttentionSlope:
         field has Σ_h V_h S B_h.
     noise : (d, d) array
         Covariance of what the slope does not explain, over tokens and over draws of the keys;
-        heads are taken to be independent.
+        heads are taken to be independent, which with several heads may be off by tens of percent.
     self_weight : (H,) array
         Mean weight of the token itself, for each head.
     tilt : (H,) array
@@ -188,8 +192,15 @@ def attention_slope(
 ) -> AttentionSlope:
     """Predict attention over N tokens from a Gaussian law: mean, slope and noise.
 
-    The tokens are independent draws from the law; softmax over them is averaged exactly, for
-    every N, and no tokens are drawn.
+    The tokens are independent draws from the law.  Softmax over the keys is averaged for every N
+    to some 1e-5, and no tokens are drawn; the average over the token itself is a cubature.  Up
+    to three dimensions the slope is good to 1e-3 while the variance a² of the scores is at most
+    10, and to some 0.03 at a² = 900.  From four on the directions are drawn (always the same):
+    it is off by some thousandths at a² = 2, by up to 0.03 at a² = 10, and by 0.1 to 0.3 in
+    single entries for a² of 100 and more, most in the weak directions of a narrow law.
+
+    The heads are taken to have independent noise, although they share the keys; two equal heads
+    have twice the noise that is given.
 
     Parameters
     ----------

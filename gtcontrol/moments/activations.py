@@ -1,7 +1,7 @@
 """Gaussian moments of activations: E act(u), E act'(u) and Var act(u) for u ~ N(μ, s²).
 
 ReLU, leaky ReLU, GELU and the identity in closed form, the other names by quadrature that is
-exact to rounding, functions that are given by adaptive quadrature.  By Stein's lemma,
+exact to rounding, functions that are given on pieces of the line that resolve them.  By Stein,
 Cov(x, act(⟨w, x⟩)) = Cov(x) w E act'(⟨w, x⟩) for Gaussian x, kinks included.
 """
 
@@ -90,8 +90,7 @@ def variance(activation: str | Activation, mean: Array, deviation: Array) -> Arr
             nodes, weights = quadrature.panels(mu, s)
             made[spread] = np.sum(weights * (ACTIVATIONS[activation](nodes) - centre) ** 2, axis=0)
         else:
-            act = activation
-            made[spread] = quadrature.adaptive(lambda u: (act(u) - centre) ** 2, mu, s)[0]
+            made[spread] = quadrature.variance(activation, mu, s, centre)
     return made
 
 
@@ -145,7 +144,7 @@ def _gelu(mean: Array, deviation: Array) -> Moments:
 
 
 def _of_function(function: Activation, mean: Array, deviation: Array) -> Moments:
-    """E act by adaptive quadrature, E act' = E[z act(μ + s z)]/s by Stein's lemma.
+    """E act by quadrature, E act' = E[z act(μ + s z)]/s by Stein's lemma.
 
     E act' is a smooth function of s²; where s is too small for differences it is extrapolated
     from two larger deviations.
@@ -154,16 +153,16 @@ def _of_function(function: Activation, mean: Array, deviation: Array) -> Moments
     value, slope = np.array(quadrature.evaluate(function, mean)), np.empty_like(mean)
     wide = deviation >= floor
     if np.any(wide):
-        value[wide], tilted = quadrature.adaptive(function, mean[wide], deviation[wide])
+        value[wide], tilted = quadrature.moments(function, mean[wide], deviation[wide])
         slope[wide] = tilted / deviation[wide]
     if not np.all(wide):
         mu, s, h = mean[~wide], deviation[~wide], floor[~wide]
-        near = quadrature.adaptive(function, mu, h)[1] / h
-        far = quadrature.adaptive(function, mu, np.sqrt(2) * h)[1] / (np.sqrt(2) * h)
+        near = quadrature.moments(function, mu, h)[1] / h
+        far = quadrature.moments(function, mu, np.sqrt(2) * h)[1] / (np.sqrt(2) * h)
         slope[~wide] = near + ((s / h) ** 2 - 1) * (far - near)
         some = ~wide & (deviation > 0)
         if np.any(some):
-            value[some] = quadrature.adaptive(function, mean[some], deviation[some])[0]
+            value[some] = quadrature.moments(function, mean[some], deviation[some])[0]
     return value, slope
 
 

@@ -18,7 +18,7 @@ from .packing import pack_gaussian, unpack_gaussian
 from .plain import agree, pack_plain, plain, read_array, read_status, read_times
 from .schedules import pack_schedule, unpack_schedule
 
-__all__ = ["NEGLIGIBLE", "Closeness", "order_of"]
+__all__ = ["NEGLIGIBLE", "Closeness", "order_of", "read_sets", "spread_of"]
 
 #: Relative distances up to this size are rounding errors, and have no order.
 NEGLIGIBLE = 1e-7
@@ -86,14 +86,19 @@ class Closeness(Result):
 
     @property
     def spreads(self) -> dict[str, float]:
-        """Largest relative standard deviation of each distance over the sets of nodes."""
+        """Largest relative standard deviation of each distance over the sets of nodes.
+
+        Not a number if there is one set only: what the nodes leave is then not known.
+        """
         made = {}
         for name, values in self._curves():
-            mean = values.mean(axis=0)
-            deviation = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros_like(mean)
-            known = mean > NEGLIGIBLE
-            made[name] = float(np.max(deviation[known] / mean[known], initial=0.0))
+            made[name] = spread_of(values)
         return made
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """Each distance at the last time, by name, averaged over the sets of nodes."""
+        return {name: float(values[:, -1].mean()) for name, values in self._curves()}
 
     def _curves(self) -> list[tuple[str, Array]]:
         names = ("shape", "law", "moments", "naive")
@@ -127,13 +132,14 @@ class Closeness(Result):
         d, k = problem.start.dim, times.size
         agree("the dimension of the schedule", problem.schedule.dim, d)
         agree("the dimension of the feed-forward layer", layer.dim, d)
+        status = read_status(values)
+        sets = read_sets(arrays, "shape", problem.seeds, status)
         curves = {
-            name: read_array(arrays, name, problem.seeds, k)
-            for name in ("shape", "law", "moments", "naive")
+            name: read_array(arrays, name, sets, k) for name in ("shape", "law", "moments", "naive")
         }
         return cls(
             problem=problem,
-            status=read_status(values),
+            status=status,
             times=times,
             means=read_array(arrays, "means", 3, d),
             covariances=read_array(arrays, "covariances", 3, d, d),
@@ -144,6 +150,23 @@ class Closeness(Result):
             naive=curves["naive"],
             **plain(cls, values),
         )
+
+
+def read_sets(arrays: Arrays, name: str, seeds: int, status: Status) -> int:
+    """Number of sets of nodes of a curve (s, k): all, unless the study was interrupted."""
+    sets = len(read_array(arrays, name, None, None))
+    if status is not Status.INTERRUPTED or not 0 < sets <= seeds:
+        agree("the number of sets of nodes", sets, seeds)
+    return sets
+
+
+def spread_of(values: Array) -> float:
+    """Largest relative standard deviation of distances (s, k) over the sets; nan if s = 1."""
+    if len(values) < 2:
+        return float("nan")
+    mean, deviation = values.mean(axis=0), values.std(axis=0, ddof=1)
+    known = mean > NEGLIGIBLE
+    return float(np.max(deviation[known] / mean[known], initial=0.0))
 
 
 def order_of(times: Array, distances: Array) -> float:

@@ -12,7 +12,7 @@ from ..mixture import Mixture
 from ..problem.definitions import MixtureProblem
 from ..status import Status
 from .base import Arrays, Result
-from .closeness import order_of
+from .closeness import order_of, read_sets, spread_of
 from .packing import pack_law, unpack_law
 from .plain import agree, pack_plain, plain, read_array, read_status, read_times
 from .schedules import pack_schedule, unpack_schedule
@@ -46,7 +46,9 @@ class MixtureRun(Result):
         Sliced W₂ from what the components have become to Gaussians with their own moments, in
         root mean square over the components.
     floor : (k,) array
-        Sliced W₂ between two sets of nodes of one and the same law: what cannot be resolved.
+        Sliced W₂ between two sets of nodes of one and the same law: the error of the nodes
+        themselves.  Distances below it can be resolved, as both laws are carried by the same
+        nodes; how well is seen from one set to the next (`spreads`).
     means : (3, K, d) array
         Of the components at the last time: truly, coupled, and apart.
     covariances : (3, K, d, d) array
@@ -90,6 +92,11 @@ class MixtureRun(Result):
         """Each distance at the last time, by name, averaged over the sets of nodes."""
         return {n: float(getattr(self, n)[:, -1].mean()) for n in _CURVES}
 
+    @property
+    def spreads(self) -> dict[str, float]:
+        """Largest relative standard deviation of each distance over the sets of nodes."""
+        return {n: spread_of(getattr(self, n)) for n in _CURVES}
+
     def pack(self) -> tuple[dict[str, Any], Arrays]:
         """Plain values and arrays."""
         p = self.problem
@@ -115,12 +122,14 @@ class MixtureRun(Result):
         times = read_times(arrays, "times", problem.horizon)
         d, parts, k = start.dim, len(start.laws), times.size
         tokens = read_array(arrays, "tokens", None, d)
+        status = read_status(values)
+        sets = read_sets(arrays, "apart", problem.seeds, status)
         apart, coupled, apart_moments, coupled_moments, component_shape = (
-            read_array(arrays, name, problem.seeds, k) for name in _CURVES
+            read_array(arrays, name, sets, k) for name in _CURVES
         )
         return cls(
             problem=problem,
-            status=read_status(values),
+            status=status,
             times=times,
             apart=apart,
             coupled=coupled,

@@ -144,7 +144,8 @@ def step_count(span: float, rate: float) -> int:
     if count > MOST_STEPS:
         raise InvalidNumber(
             f"the tokens move at rates up to {rate:.3g}, so that a time of {span:.3g} needs "
-            f"{count} steps (at most {MOST_STEPS}); end farther from a blow-up, or rescale."
+            f"{count} steps (at most {MOST_STEPS} between two of the times); end earlier, take "
+            "smaller B or V, or give more `times` in between."
         )
     return count
 

@@ -26,7 +26,7 @@ from ..simulation.run import simulate
 from ..status import Status
 from .mean_field import WeightedLaw, gaussian_average, march, velocity
 from .nodes import Nodes, normal_nodes, padded
-from .short_times import rate_of, resolved, told, wanted_times
+from .short_times import finished, rate_of, resolved, told, wanted_times
 from .slices import directions, sliced
 
 __all__ = ["follow_mixture"]
@@ -85,11 +85,14 @@ def follow_mixture(
     -------
     MixtureRun
         Up to the blow-up of a component, if one lies before the horizon; it then says so.
+        After Ctrl-C, of the sets of nodes that were finished (status INTERRUPTED).
 
     Raises
     ------
     InvalidShape, InvalidNumber, InvalidMethod, IncompatibleSchedule
         If the arguments do not fit, if there is process noise, or if the nodes are too few.
+    KeyboardInterrupt
+        If it was interrupted before two sets of nodes were finished.
     """
     began = time.perf_counter()
     if not isinstance(start, Mixture):
@@ -106,6 +109,8 @@ def follow_mixture(
         start, schedule, end, nodes, _check.integer("seeds", seeds, low=2), name
     )
     flows = [simulate(law, schedule, end) for law in start.laws]
+    if any(flow.status is Status.INTERRUPTED for flow in flows):
+        raise KeyboardInterrupt
     last = min(float(flow.times[-1]) for flow in flows)
     wanted = wanted[wanted <= last * (1 + 1e-12)]
     if wanted.size < 2:
@@ -113,10 +118,13 @@ def follow_mixture(
             f"a component by itself blows up at t = {last:.6g}, before two of the times; shorten "
             "the horizon."
         )
-    studies = [
-        _Study(problem, flows, wanted, seed).run(told(progress, seed, problem.seeds, end))
-        for seed in range(problem.seeds)
-    ]
+    studies = finished(
+        lambda seed: _Study(problem, flows, wanted, seed).run(
+            told(progress, seed, problem.seeds, end)
+        ),
+        problem.seeds,
+        least=2,
+    )
     return _result(problem, flows, wanted, studies, time.perf_counter() - began)
 
 
@@ -272,6 +280,8 @@ def _result(
     status = next((f.status for f in flows if f.status is not Status.SUCCESS), Status.SUCCESS)
     if reached < wanted.size:
         status = Status.OVERFLOW
+    if len(studies) < problem.seeds:
+        status = Status.INTERRUPTED
     along = directions(problem.start.dim)
     first, second = studies[0].followers, studies[1].followers
     floor = [

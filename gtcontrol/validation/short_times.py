@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,17 +23,21 @@ from ..results.closeness import Closeness
 from ..results.trajectory import Trajectory, factor_of
 from ..schedule import Schedule, resolve
 from ..simulation.run import simulate
+from ..status import Status
 from .mean_field import WeightedLaw, march, velocity
 from .nodes import Nodes, normal_nodes
 from .slices import directions, sliced
 
-__all__ = ["closeness", "rate_of", "resolved", "told", "wanted_times"]
+__all__ = ["closeness", "finished", "rate_of", "resolved", "told", "wanted_times"]
 
 #: Times are the horizon divided by powers of two, so many of them.
 TIMES = 5
 
 #: Nodes that are kept for pictures.
 KEPT = 400
+
+
+Study = TypeVar("Study")
 
 
 @single_threaded
@@ -85,11 +90,14 @@ def closeness(
     -------
     Closeness
         Up to the blow-up of a Gaussian flow, if one lies before the horizon; it then says so.
+        After Ctrl-C, of the sets of nodes that were finished (status INTERRUPTED).
 
     Raises
     ------
     InvalidShape, InvalidNumber, InvalidMethod, IncompatibleSchedule
         If the arguments do not fit, if there is process noise, or if the nodes are too few.
+    KeyboardInterrupt
+        If it was interrupted before the first set of nodes was finished.
     """
     began = time.perf_counter()
     if not isinstance(start, Gaussian):
@@ -110,6 +118,8 @@ def closeness(
         simulate(start, schedule, end, feedforward=layer, linearisation=kind)
         for kind in ("statistical", "jacobian")
     )
+    if any(flow.status is Status.INTERRUPTED for flow in flows):
+        raise KeyboardInterrupt
     last = min(float(flow.times[-1]) for flow in flows)
     wanted = wanted[wanted <= last * (1 + 1e-12)]
     if wanted.size < 2:
@@ -117,15 +127,22 @@ def closeness(
             f"the Gaussian flow ends at t = {last:.6g} ({flows[0].status.name}), before two of the "
             "times; shorten the horizon."
         )
-    runs = []
-    for seed in range(problem.seeds):
-        tell = told(progress, seed, problem.seeds, end)
-        runs.append(_measure(problem, flows, wanted, normal_nodes(nodes, seed, start, layer), tell))
-    curves, laws, tokens = runs[0][0], runs[0][1], runs[0][2]
+    runs = finished(
+        lambda seed: _measure(
+            problem,
+            flows,
+            wanted,
+            normal_nodes(nodes, seed, start, layer),
+            told(progress, seed, problem.seeds, end),
+        ),
+        problem.seeds,
+    )
+    status = min((flow.status for flow in flows), key=lambda s: s.name == "SUCCESS")
+    laws, tokens = runs[0][1], runs[0][2]
     curves = np.stack([run[0] for run in runs])
     return Closeness(
         problem=problem,
-        status=min((flow.status for flow in flows), key=lambda s: s.name == "SUCCESS"),
+        status=status if len(runs) == problem.seeds else Status.INTERRUPTED,
         times=wanted,
         shape=curves[:, 0],
         law=curves[:, 1],
@@ -198,6 +215,24 @@ def _matched(true: Gaussian, tokens: Array, nodes: Nodes) -> Array:
     regression = (tokens.T * nodes.weights) @ nodes.points
     factor = align(regression, factor_of(true.covariance))
     return np.asarray(true.mean + nodes.points @ factor.T)
+
+
+def finished(study: Callable[[int], Study], seeds: int, least: int = 1) -> list[Study]:
+    """Studies of all sets of nodes; after an interruption those that were finished.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If they are fewer than `least`.
+    """
+    made: list[Study] = []
+    try:
+        while len(made) < seeds:
+            made.append(study(len(made)))
+    except KeyboardInterrupt:
+        if len(made) < least:
+            raise
+    return made
 
 
 def resolved(

@@ -49,6 +49,7 @@ class _Line:
 _CLOSENESS = {
     "naive": _Line("moments, linearised at the mean", RED, "--", "s"),
     "shape": _Line("shape of the law", BLUE, "-", "o"),
+    "law": _Line("law, statistically linearised", PURPLE, "-.", "^"),
     "moments": _Line("moments, statistically linearised", GREEN, "-", "D"),
 }
 
@@ -96,7 +97,7 @@ def mixture(result: MixtureRun) -> dict[str, Figure]:
     curves = {name: getattr(result, name) for name in _MIXTURE}
     _distances(ax, result.times, curves, result.orders, _MIXTURE)
     ax.plot(
-        result.times, result.floor, color=GREY, ls=":", lw=2, label="two sets of nodes of one law"
+        result.times, result.floor, color=GREY, ls="-.", lw=2, label="two sets of nodes of one law"
     )
     fig.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return {**made, "distances": fig}

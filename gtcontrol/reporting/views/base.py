@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .models import Model
+
 __all__ = ["Fact", "Table", "View"]
 
 
@@ -48,6 +50,8 @@ class View:
         One sentence for each picture: what to see.
     notes : tuple of str
         What the model of this problem has beyond the standard equations.
+    model : Model or None
+        What moves the tokens, if it is not the flow of a Gaussian that stays one.
     noise : bool
         Whether process noise acts in this problem.
     layered : bool
@@ -66,6 +70,7 @@ class View:
     statement: tuple[Fact, ...]
     captions: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    model: Model | None = None
     noise: bool = False
     layered: bool = False
     tables: tuple[Table, ...] = ()

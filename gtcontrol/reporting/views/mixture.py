@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...results.closeness import NEGLIGIBLE
 from ...results.mixture import MixtureRun
 from ...status import Status
 from ..wording import count, duration, number, percent
 from . import snippets
 from .base import Fact, Table, View
-from .closeness import order_words
+from .closeness import growth, sets, sets_words
+from .models import MIXTURE
 from .statements import law_facts
 
 __all__ = ["CURVES", "view"]
 
 #: Name of a distance -> what it is called, and what it is.
 CURVES = {
-    "apart": ("law, apart", "from the law to components that move each by itself"),
-    "coupled": ("law, affine", "from the law to components moved by the best affine maps"),
-    "apart_moments": ("moments, apart", "of the moments, components moved each by itself"),
-    "coupled_moments": ("moments, affine", "of the moments, components moved by affine maps"),
-    "component_shape": ("components", "from each component to the Gaussian with its moments"),
+    "apart": ("law, apart", "sliced W₂ from the law to components that move each by itself"),
+    "coupled": (
+        "law, affine",
+        "sliced W₂ from the law to components moved by the best affine maps",
+    ),
+    "apart_moments": ("moments, apart", "W₂ of the moments, components moved each by itself"),
+    "coupled_moments": ("moments, affine", "W₂ of the moments, components moved by affine maps"),
+    "component_shape": ("components", "sliced W₂ from each to the Gaussian with its moments"),
 }
 
 
 def view(result: MixtureRun) -> View:
     """Put a run into words."""
     p = result.problem
+    parts = count(len(p.start.laws), "Gaussian")
     return View(
-        title=p.name or f"a mixture of {len(p.start.laws)} Gaussians, dimension {p.start.dim}",
+        title=p.name or f"a mixture of {parts}, dimension {p.start.dim}",
         verdict=result.status.name,
         good=result.answered,
         headline=_headline(result),
@@ -42,9 +48,11 @@ def view(result: MixtureRun) -> View:
             ),
             "distances": (
                 "Distances of the true law to the mixtures of moved components against time, on "
-                "logarithmic axes, with bands over the sets of nodes. Both laws are carried by the "
-                "same nodes; the dotted grey line is how far two independent sets of nodes of one "
-                "law are apart."
+                "logarithmic axes, with bands over the sets of nodes. The dash-dotted grey line is "
+                "how far two independent sets of nodes of one law are apart. Distances below it "
+                "are resolved, because both laws are carried by the same nodes, whose errors "
+                "cancel; the bands show what is left of them. The dotted guides have slopes 1 and "
+                "2."
             ),
         },
         notes=(
@@ -54,6 +62,7 @@ def view(result: MixtureRun) -> View:
                 "weights that depend on the query: it is not affine, and couples the components."
             ),
         ),
+        model=MIXTURE,
         tables=(_distances(result),),
         command=snippets.command(p.name),
         code=snippets.following(p, result.times),
@@ -65,29 +74,34 @@ def _headline(result: MixtureRun) -> str:
     ending = ""
     if result.status is not Status.SUCCESS:
         ending = f" {result.status.value} It was followed up to t = {number(last)}."
-    floor = float(result.floor[-1])
-    if max(errors["apart"], errors["coupled"]) <= floor:
+    off = max(errors["apart"], errors["coupled"])
+    if off <= NEGLIGIBLE:
         return (
-            f"At t = {number(last)} the law is the mixture of its moved components, as far as the "
-            f"nodes can tell ({percent(floor)} of its size).{ending}"
+            f"At t = {number(last)} the law is the mixture of its moved components, to "
+            f"{percent(off)} of its size (rounding).{ending}"
         )
     return (
         f"The mixture does not stay the mixture of its moved components: at t = {number(last)} "
         f"the law is {percent(errors['apart'])} of its size away if each component moves by "
         f"itself, {percent(errors['coupled'])} if they are moved by the best affine maps in the "
-        f"field of all; two sets of nodes of one law differ by {percent(floor)}.{ending}"
+        f"field of all (sliced W₂).{ending}"
     )
 
 
 def _facts(result: MixtureRun) -> list[Fact]:
     facts = [Fact("status", f"{result.status.name}: {result.status.value}")]
+    last = number(float(result.times[-1]))
     for name, (label, what) in CURVES.items():
-        words = (
-            f"{percent(result.errors[name])} at the end, like {order_words(result.orders[name])}"
-        )
-        facts.append(Fact(label, f"{words}: distance {what}"))
+        words = f"{percent(result.errors[name])} at t = {last}, {growth(result.orders[name])}"
+        facts.append(Fact(label, f"{words}: {what}"))
     floor = percent(float(result.floor[-1]))
-    facts.append(Fact("nodes", f"two sets of nodes of one and the same law differ by {floor}"))
+    facts.append(
+        Fact(
+            "sets of nodes",
+            f"{sets_words(result.spreads)}; two of one and the same law are {floor} apart, an "
+            "error that cancels where both laws are carried by the same nodes",
+        )
+    )
     return [*facts, Fact("work", duration(result.seconds))]
 
 
@@ -97,7 +111,7 @@ def _statement(result: MixtureRun) -> list[Fact]:
         Fact("question", "whether a mixture of Gaussians stays one under attention"),
         *law_facts("start", p.start),
         Fact("times", f"{number(float(result.times[0]))} to {number(float(result.times[-1]))}"),
-        Fact("nodes", f"{p.count} for each component, {count(p.seeds, 'set')} of them"),
+        Fact("nodes", f"{p.count} for each component, {sets(len(result.apart), p.seeds)} of them"),
     ]
 
 
@@ -112,5 +126,8 @@ def _distances(result: MixtureRun) -> Table:
         "Distances against time",
         (*header, "two sets of nodes"),
         tuple(rows),
-        note="Relative to the size of the law; averages over the sets of nodes.",
+        note=(
+            "Relative to the size of the law; averages over the sets of nodes. Laws: sliced W₂ "
+            "(root mean square of W₂ over projections on lines); moments: W₂."
+        ),
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ...gaussian import Gaussian
+from ...mixture import Mixture
 from ...problem.definitions import TokenProblem
 from ...results.tokens import TokenRun
 from ...status import Status
 from ..wording import count, duration, matrix, number
 from .base import Fact, Table, View
 from .line import on_a_line, spread_words
+from .models import LAYER, MIXTURE, Model
 from .statements import law_facts
 
 __all__ = ["view"]
@@ -36,8 +38,15 @@ def view(result: TokenRun) -> View:
             )
         },
         noise=p.schedule.noisy,
+        model=_model(p),
         tables=(_moments(result),),
     )
+
+
+def _model(p: TokenProblem) -> Model | None:
+    if p.feedforward is not None:
+        return LAYER
+    return MIXTURE if isinstance(p.start, Mixture) else None
 
 
 def _on_a_line(result: TokenRun) -> bool:

@@ -10,6 +10,7 @@ from ..wording import count, duration, matrix, number
 from . import finite, snippets
 from .base import Fact, Table, View
 from .line import laws_of, on_a_line, spread_words
+from .models import LAYER
 from .statements import law_fact
 
 __all__ = ["view"]
@@ -31,6 +32,7 @@ def view(result: Trajectory) -> View:
         captions=_captions(result),
         notes=tuple(_notes(result)),
         noise=p.schedule.noisy,
+        model=LAYER if p.feedforward is not None else None,
         tables=(_laws(result),) if p.tokens is None else (_laws(result), finite.table(result)),
         command=snippets.command(p.name),
         code=snippets.simulating(p),

@@ -13,6 +13,7 @@ from ...status import Status, TokenVerdict
 from ..wording import count, duration, error, number, percent
 from . import snippets
 from .base import Fact, Table, View
+from .models import LAYER
 from .statements import law_fact
 
 __all__ = ["view"]
@@ -71,6 +72,7 @@ def view(result: Validation) -> View:
         captions=_captions(result),
         notes=(*_NOTES, *(note for note, on in _asides(result) if on)),
         noise=p.schedule.noisy,
+        model=LAYER if p.feedforward is not None else None,
         tables=tuple(tables),
         command=snippets.command(p.name),
         code=snippets.validating(p),

@@ -1,0 +1,78 @@
+"""The model behind a result, for its report, where a Gaussian does not stay one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["LAYER", "MIXTURE", "Model"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """What moves the tokens.
+
+    Attributes
+    ----------
+    introduction : str
+        One or two sentences before the equations.
+    equations : tuple of str
+    explanation : str
+        What the equations mean for the result.
+    terms : tuple of (str, str)
+        Symbols and their meanings, besides those of attention.
+    """
+
+    introduction: str
+    equations: tuple[str, ...]
+    explanation: str
+    terms: tuple[tuple[str, str], ...]
+
+
+#: A layer with an activation beside the affine part.
+LAYER = Model(
+    introduction=(
+        "A Transformer moves tokens, vectors x of dimension d. Beside linear layers and softmax "
+        "attention there is a feed-forward layer f whose activation is not linear, so that a "
+        "cloud that begins as a Gaussian does not stay one:"
+    ),
+    equations=(
+        "x′ = A x + b + f(x) + V · (softmax average over the cloud)",
+        "f(x) = outer · act(inner x + bias)",
+    ),
+    explanation=(
+        "The Gaussian flow N(m, S) beside it is statistically linearised: at each time f is "
+        "replaced by the affine map that is nearest to it in mean square under N(m, S), with "
+        "u = inner x + bias: f(x) ≈ E f + J (x − m), E f = outer E act(u), "
+        "J = outer diag(E act′(u)) inner. Then m′ = (A + V) m + V S B m + b + E f and "
+        "S′ = M S + S Mᵀ with M = A + J + V S B. These rates are exact while the law is "
+        "Gaussian. Linearised at the mean, E f is f(m) and J the derivative of f there."
+    ),
+    terms=(
+        ("inner, bias", "weights (k, d) and bias (k) from the token to the k hidden units"),
+        ("act", "the activation, applied to each hidden unit"),
+        ("outer", "weights (d, k) from the hidden units back to the token"),
+        ("E, J", "the average over N(m, S), and the matrix of the nearest affine map"),
+    ),
+)
+
+#: A mixture of Gaussians under attention.
+MIXTURE = Model(
+    introduction=(
+        "A Transformer moves tokens, vectors x of dimension d. A cloud that begins as a mixture "
+        "of Gaussians N(mₖ, Sₖ) with weights pₖ moves at first by"
+    ),
+    equations=(
+        "x′ = A x + b + V Σₖ πₖ(x) (mₖ + Sₖ B x)",
+        "πₖ(x) = pₖ exp(⟨B x, mₖ⟩ + ½ ⟨B x, Sₖ B x⟩), divided by the sum of these over k",
+    ),
+    explanation=(
+        "With two components or more this is not affine in x: the components are coupled, and "
+        "none stays Gaussian. Moved by the best affine maps, a component has mₖ′ = Eₖ v and "
+        "Sₖ′ = Jₖ Sₖ + Sₖ Jₖᵀ, with v the velocity above in the field of all moved components, "
+        "Jₖ = Eₖ Dv, and Eₖ the average over N(mₖ, Sₖ). Moved by itself it has πₖ = 1."
+    ),
+    terms=(
+        ("mₖ, Sₖ, pₖ", "mean, covariance and weight of component k"),
+        ("πₖ(x)", "share of its attention that the token x gives to component k"),
+    ),
+)
