@@ -497,6 +497,19 @@ class TestReport:
         assert "of its bound" in text
         assert "clean logits" in text
 
+    @pytest.mark.parametrize(("dim", "most"), [(2, 3), (6, 7)])
+    def test_too_few_tokens_for_a_shape_lose_nothing_else(self, dim, most):
+        p, law = isotropic(dim, 1.0, 0.1)
+        options = {"counts": (2, most), "seeds": 2, "observe": 3}
+        seen = gt.validate(law, p, 0.2, **options)
+        alone = gt.validate(law, p, 0.2, **options, shapes=0)
+        assert seen.shapes == ()
+        assert seen.answered
+        assert seen.untested.startswith(f"at t = 0 it has {most} tokens that vary in {dim}")
+        assert f"first cloud of {most} tokens: at t = 0" in " ".join(seen.summary().split())
+        assert_allclose(seen.clouds[-1].covariances, alone.clouds[-1].covariances, rtol=0)
+        assert alone.untested == ""
+
     def test_pairs_are_warned_of(self):
         v = gt.validate(UNIT, SAME, 0.2, counts=(20,), seeds=1, antithetic=True, shapes=0)
         assert any("mirror image" in note for note in view(v).notes)
@@ -566,6 +579,9 @@ stamp_contains = "frozen"
         ("old", "new", "text"),
         [
             ("counts = [40, 160]", "counts = [1]", "at least 2"),
+            ("counts = [40, 160]", "counts = [40, 40]", "same number twice"),
+            ("counts = [40, 160]", "counts = [40, 41]\nantithetic = true", "counts.*even.* 41"),
+            ("counts = [40, 160]", "counts = [2]\nmoment_matched = true", "counts.*exceed 2"),
             ("counts = [40, 160]", "counts = []", "array of whole numbers"),
             ("horizon = 0.5\n", "", "`tokens.horizon` is missing"),
             ("seeds = 2", "seed = 2.5", "whole number"),
@@ -574,7 +590,7 @@ stamp_contains = "frozen"
         ],
     )
     def test_mistakes_are_named(self, tmp_path, old, new, text):
-        with pytest.raises(ProblemFileInvalid, match=text):
+        with pytest.raises((ProblemFileInvalid, InvalidNumber), match=text):
             task(tmp_path, SMALL.replace(old, new))
 
 
@@ -602,6 +618,15 @@ class TestBadInput:
     def test_arguments(self, options, error, text):
         with pytest.raises(error, match=text):
             gt.validate(UNIT, GENERAL, 1.0, **{"counts": (20,), "seeds": 1, **options})
+
+    def test_impossible_draws_are_refused_before_any_cloud_moves(self):
+        told = []
+        with pytest.raises(InvalidNumber, match="even"):
+            gt.validate(
+                UNIT, GENERAL, 1.0, counts=(20, 21), seeds=1, antithetic=True,
+                progress=lambda share, text: told.append(text),
+            )  # fmt: skip
+        assert not told
 
     def test_a_start_without_variance(self):
         with pytest.raises(InvalidNumber, match="no variance"):

@@ -69,6 +69,8 @@ class Validation(Result):
         By number of tokens, then by draw.
     shapes : tuple of Shape
         Shape of the first cloud with most tokens, over time.
+    untested : str
+        Why its shape was not tested from some time on, in words; empty if nothing is missing.
     logit_variances : (k,) array
         E a² of the law at the times that it reached, in the worst head.
     tilts : (k,) array
@@ -98,6 +100,7 @@ class Validation(Result):
     self_weights: Array
     resolution: float
     seconds: float
+    untested: str = ""
 
     @property
     def answered(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._check import Array
+from ..errors import InvalidNumber
 from ..gaussian import Gaussian
 from ..problem.definitions import ValidationProblem
 from ..progress import Progress
@@ -51,6 +52,7 @@ class Crowd:
     resolution: float = 0.0
     clouds: list[CloudCourse] = field(default_factory=list)
     tested: list[Shape] = field(default_factory=list)
+    untested: str = ""
 
     def run(self) -> Status:
         """Move all clouds, those of few tokens first; the first ending that is no success.
@@ -140,7 +142,7 @@ class Crowd:
         )
 
     def _test(self, run: TokenRun, reached: int, rng: np.random.Generator) -> None:
-        """Test the shape of a cloud at equally spaced times of observation."""
+        """Test the shape of a cloud at equally spaced times of observation, while it can be."""
         p = self.problem
         picked = np.linspace(0, self.times.size - 1, self.shapes).round().astype(np.intp)
         for i in np.unique(picked):
@@ -150,13 +152,17 @@ class Crowd:
                 min(self.done / (p.seeds * sum(float(n) ** 2 for n in p.counts)), 1.0),
                 f"shape of {run.problem.count} tokens at t = {self.times[i]:.4g}",
             )
-            told = gaussianity(
-                run.clouds[i],
-                directions=DIRECTIONS,
-                rng=rng,
-                baselines=BASELINES,
-                antithetic=p.antithetic,
-            )
+            try:
+                told = gaussianity(
+                    run.clouds[i],
+                    directions=DIRECTIONS,
+                    rng=rng,
+                    baselines=BASELINES,
+                    antithetic=p.antithetic,
+                )
+            except InvalidNumber as refused:  # too few tokens for their rank, or all are equal
+                self.untested = f"at t = {self.times[i]:.4g} {refused}".replace("`cloud`", "it", 1)
+                break
             self.tested.append(Shape(float(self.times[i]), run.problem.count, told))
 
 

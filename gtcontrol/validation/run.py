@@ -97,7 +97,8 @@ def validate(
         ``gt.simulate(..., tokens=gt.FiniteTokens(N))``: a third curve beside clouds and law.
     shapes : int
         Times of observation at which the shape of the first cloud with most tokens is tested,
-        see :func:`gtcontrol.gaussianity`; 0 leaves it out.
+        see :func:`gtcontrol.gaussianity`; 0 leaves it out.  So does a cloud of too few tokens
+        for the directions in which they vary; the result says so.
     rtol : float
         Relative tolerance of the integrator of the tokens; what it causes is measured.
     max_steps : int
@@ -146,6 +147,8 @@ def validate(
         _check.integer("max_steps", max_steps, low=1),
         name,
     )
+    for n in problem.counts:  # before any cloud has moved
+        start.require_draws(n, antithetic=antithetic, moment_matched=moment_matched)
     times = _times(observe, problem.horizon, problem.layers)
     wanted = min(_check.integer("shapes", shapes, low=0), times.size)
     _require_memory(problem, times.size)
@@ -167,6 +170,7 @@ def validate(
         closures=closures,
         clouds=tuple(crowd.clouds),
         shapes=tuple(crowd.tested),
+        untested=crowd.untested,
         logit_variances=stamps[0],
         tilts=stamps[1],
         self_weights=stamps[2:],

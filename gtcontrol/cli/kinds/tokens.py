@@ -11,6 +11,7 @@ from pydantic import Field
 from ...feedforward import FeedForward
 from ...gaussian import Gaussian
 from ...problem.expectations import Expect
+from ...problem.messages import fail, located
 from ...problem.schema import Approximate, Count, Flag, Number, Positive, Table, Text, Whole
 from ...problem.sources import GaussianTable
 from ...problem.tables import FeedForwardTable, ParametersTable, PieceTable, build_schedule
@@ -155,7 +156,12 @@ class TokensDocument(KindDocument):
         schedule, horizon = build_schedule(
             self.parameters, self.piece or (), self.tokens.horizon, start.dim, "tokens"
         )
-        layer = None
+        t, layer = self.tokens, None
+        if len(set(t.counts)) < len(t.counts):
+            fail("tokens.counts", "holds the same number twice; give each once.")
+        with located("`tokens.counts`"):
+            for n in t.counts:
+                start.require_draws(n, antithetic=t.antithetic, moment_matched=t.moment_matched)
         if self.feedforward is not None:
             layer = self.feedforward.build("`feedforward`", start.dim)
         return TokensTask(self.expect, source.name, start, schedule, horizon, self.tokens, layer)

@@ -128,6 +128,8 @@ def _facts(result: Validation) -> list[Fact]:
         facts.append(Fact("longest token", f"up to {percent(_two(result.fullness))} of its bound"))
     if result.shapes:
         facts.append(Fact("shape", _shape(result)))
+    if result.untested:
+        facts.append(Fact("shape not tested", _untested(result)))
     resolution = (
         "" if result.problem.layers is not None
         else f"; integration of the tokens is exact to {error(result.resolution)}"
@@ -214,6 +216,10 @@ def _shape(result: Validation) -> str:
         f"{percent(_two(end['sliced'].baseline))}), the Mahalanobis spread "
         f"{number(end['spread'].value, 3)} (Gaussian {number(end['spread'].baseline, 3)})"
     )
+
+
+def _untested(result: Validation) -> str:
+    return f"of the first cloud of {result.counts[-1]} tokens: {result.untested}"
 
 
 def _statement(result: Validation) -> list[Fact]:
