@@ -110,14 +110,18 @@ class TokenVerdict(Enum):
     The value of each member is the sentence that a user reads.
     """
 
-    FOLLOWS = "The clouds follow the Gaussian law: they miss it by no more than chance explains."
+    FOLLOWS = (
+        "The clouds follow the Gaussian law: they miss it by no more than about twice the error of "
+        "as many independent draws."
+    )
     APPROACHES = (
         "The clouds approach the Gaussian law as their number of tokens grows, but miss it by more "
-        "than chance explains."
+        "than as many independent draws do."
     )
     BIASED = (
-        "The clouds miss the Gaussian law by more than chance, and more tokens do not help as they "
-        "should: attention over finitely many tokens is not its mean field here; see the stamps."
+        "The clouds miss the Gaussian law by more than independent draws do, and more tokens do "
+        "not help as they should: attention over finitely many tokens is not its mean field here; "
+        "see the stamps."
     )
     DEPARTS = (
         "The Gaussian law grows beyond what finitely many tokens can do before the horizon; every "

@@ -231,9 +231,7 @@ class TestNodes:
         text = zoo.path(name).read_text(encoding="utf-8")
         path = tmp_path / "few.toml"
         path.write_text(re.sub(r"count = \d+", "count = 3", text), encoding="utf-8")
-        with pytest.raises(
-            InvalidNumber, match=r"count`: `count` is 3, too few nodes"
-        ):
+        with pytest.raises(InvalidNumber, match=r"count`: `count` is 3, too few nodes"):
             kinds.prepare(kinds.read(path), path)
 
     def test_too_few_name_the_number_given(self):

@@ -14,7 +14,7 @@ from gtcontrol.cli import kinds
 from gtcontrol.errors import InvalidNumber, InvalidShape, ProblemFileInvalid, TooLarge
 from gtcontrol.reporting.views import view
 from gtcontrol.results.courses import CloudCourse, LawCourse
-from gtcontrol.results.deviations import departure, errors, fit_slope, sampling
+from gtcontrol.results.deviations import departure, errors, excess, fit_slope, sampling
 from gtcontrol.results.stamps import Stamp
 from gtcontrol.status import Status, TokenVerdict
 from gtcontrol.validation.stamps import logit_variance, measure_attention, self_weight, stamp, tilt
@@ -441,6 +441,57 @@ class TestBias:
         assert_allclose(other.self_weights[:, 0], one.self_weights[:, 0], rtol=1e-6)
 
 
+class TestExcess:
+    """How much more total variance than the law clouds have, with the chance of that."""
+
+    @staticmethod
+    def median(S, count, clouds, rng, **options):
+        """Of draws from N(0, S), whose own laws are themselves."""
+        root = np.linalg.cholesky(S)
+        made = []
+        for _ in range(clouds):
+            x = rng.standard_normal((count, len(S))) @ root.T
+            own = LawCourse(Status.SUCCESS, np.inf, x.mean(0)[None], np.cov(x.T, bias=True)[None])
+            one = np.ones(1)
+            made.append(
+                CloudCourse(
+                    count, Status.SUCCESS, own.means, own.covariances, one, one, one, one, own
+                )
+            )
+        law = LawCourse(Status.SUCCESS, np.inf, np.zeros((1, len(S))), S[None])
+        return excess(made, law, 0, moment_matched=False, **options)
+
+    @pytest.mark.parametrize("clouds", [1, 7])
+    def test_the_error_is_that_of_the_median_over_clouds(self, clouds):
+        rng = np.random.default_rng(5)
+        S = np.diag([3.0, 1.0, 0.5])
+        told = [self.median(S, 60, clouds, rng) for _ in range(300)]
+        scatter = np.std([x.value for x in told])
+        errors = [x.error for x in told]
+        assert scatter < np.mean(errors) < 1.5 * scatter
+        assert not any(x.systematic(0.05) for x in told if abs(x.value) < 0.05)
+        assert np.mean([x.systematic(0.05) for x in told]) < 0.02
+        assert told[0].matched == 0.0
+        assert told[0].spread == pytest.approx(4 / 60)
+
+    def test_few_tokens_in_many_directions_overshoot_from_their_own_moments(self):
+        """V = I, B = I/2: S = I/(1 - t), but (1 + s)/(1 - (1 + s) t) for eigenvalues 1 + s."""
+        p, law = isotropic(12, 1.0, 0.5)
+        told = gt.validate(law, p, 0.5, counts=(100,), seeds=8, observe=3, shapes=0)
+        assert told.verdict is TokenVerdict.BIASED
+        assert 0.15 < told.bias < 0.4
+        assert told.bias > 4 * told.excess.error
+        assert told.excess.matched < 0
+        text = " ".join(told.summary().split())
+        assert "beyond the Gaussian law at t = 0.5, with a standard error of" in text
+        assert "no measure of bias here: 100 tokens are few for 12 directions" in text
+
+    def test_a_law_that_follows_moments_may_tell_what_draws_hide(self, general):
+        """The luck of 16 draws of 800 tokens is 1 %; against their own laws they are closer."""
+        assert abs(general.excess.matched) < general.excess.error < 0.03
+        assert general.excess.tells(0.05)
+
+
 class TestLayers:
     def test_the_prescribed_stack_is_the_exact_map(self):
         """S⁺ = (I + hM) S (I + hM)ᵀ in thirty digits; 2.55 per direction after 20 layers."""
@@ -490,6 +541,7 @@ class TestReport:
             "tokens go on",
             "corrected law",
             "leave the law of their own moments",
+            "at 1, so that errors fall",
         ):
             assert words in page
         text = general.summary()
@@ -509,6 +561,16 @@ class TestReport:
         assert f"first cloud of {most} tokens: at t = 0" in " ".join(seen.summary().split())
         assert_allclose(seen.clouds[-1].covariances, alone.clouds[-1].covariances, rtol=0)
         assert alone.untested == ""
+
+    def test_what_moment_matching_takes_out_is_told(self):
+        p = gt.Parameters(V=I2, B=-0.5 * I2)
+        options = {"counts": (20, 40), "seeds": 1, "observe": 2, "shapes": 0}
+        seen = gt.validate(UNIT, p, 0.2, **options, moment_matched=True)
+        assert "independent draws N^(-0.5)" in " ".join(seen.summary().split())
+        assert "own moments  " not in seen.summary()
+        assert any("moments, of order" in note for note in view(seen).notes)
+        seen = gt.validate(UNIT, p, 0.2, **options)
+        assert "sampling N^(-0.5)" in " ".join(seen.summary().split())
 
     def test_pairs_are_warned_of(self):
         v = gt.validate(UNIT, SAME, 0.2, counts=(20,), seeds=1, antithetic=True, shapes=0)

@@ -17,10 +17,12 @@ from .base import Arrays, Result
 from .courses import CloudCourse, LawCourse, Shape, pack_courses
 from .deviations import (
     CountErrors,
+    Excess,
     Leaving,
     Slope,
     departure,
     errors,
+    excess,
     fit_slope,
     in_time,
     middle,
@@ -257,17 +259,18 @@ class Validation(Result):
     def _interrupted(self) -> bool:
         return self.status is Status.INTERRUPTED
 
-    @cached_property
+    @property
     def bias(self) -> float:
-        """Relative excess of the total variance over the law of a cloud's own moments.
+        """Relative excess of the total variance over the law: the value of :attr:`excess`."""
+        return self.excess.value
 
-        Median over the clouds with most tokens at the end of the window.  The luck of the draw
-        is left out, so it is small unless attention of so many tokens is not its mean field.
-        """
-        i = self.window - 1
-        some = [j for j, c in enumerate(self.clouds) if c.count == self.counts[-1]]
-        clouds = [self.clouds[j] for j in some if self._through(j)]
-        return float(np.median([c.traces[i] / c.matched.traces[i] - 1 for c in clouds]))
+    @cached_property
+    def excess(self) -> Excess:
+        """Relative excess of the total variance, with most tokens at the end of the window."""
+        i, n = self.window - 1, self.counts[-1]
+        some = [j for j, c in enumerate(self.clouds) if c.count == n and self._through(j)]
+        clouds = [self.clouds[j] for j in some]
+        return excess(clouds, self.law, i, moment_matched=self.problem.moment_matched)
 
     @cached_property
     def closure_errors(self) -> tuple[float, ...]:
@@ -289,8 +292,8 @@ class Validation(Result):
 
         DEPARTS if the law ends, or outgrows every cloud, before the horizon.  Else FOLLOWS if,
         with most tokens, the median errors of mean and covariance are within twice the sampling
-        error and :attr:`bias` is below 5 %; APPROACHES if the error of the covariance falls with
-        N like a power whose interval lies below -0.35; else BIASED.
+        error and :attr:`excess` is not above 5 % systematically; APPROACHES if the error of the
+        covariance falls with N like a power whose interval lies below -0.35; else BIASED.
         """
         if not self.errors or self.errors[-1].count != self.counts[-1] or self._interrupted:
             return TokenVerdict.UNDECIDED
@@ -300,7 +303,7 @@ class Validation(Result):
         explained = (
             last.covariance[1] <= EXPLAINED * last.covariance_floor + self.resolution
             and last.mean[1] <= EXPLAINED * last.mean_floor + self.resolution
-            and abs(self.bias) <= BIAS
+            and not self.excess.systematic(BIAS)
         )
         if explained:
             return TokenVerdict.FOLLOWS
