@@ -529,6 +529,28 @@ class TestLayers:
         assert max(c.traces[-1] for c in v.clouds) < 200
 
 
+class TestScales:
+    """V S B S does not change under x -> c x, B -> B/c², so errors do not either."""
+
+    @pytest.mark.parametrize("scale", [1e-140, 1e-90, 1e60])
+    def test_the_unit_of_tokens_does_not_matter(self, scale):
+        options = {"counts": (50, 100), "seeds": 2, "observe": 3, "shapes": 2, "rtol": 1e-6}
+        told = []
+        for c in (1.0, scale):
+            p = gt.Parameters(V=I2, B=0.3 * I2 / c / c)
+            told.append(gt.validate(gt.Gaussian([0.0, 0.0], c * I2), p, 0.5, **options))
+        one, other = told
+        assert other.verdict is one.verdict is TokenVerdict.FOLLOWS
+        assert other.errors[-1].covariance == pytest.approx(one.errors[-1].covariance, rel=1e-3)
+        assert other.excess.value == pytest.approx(one.excess.value, abs=1e-4)
+        assert 0 < other.resolution < 1e-4
+
+    @pytest.mark.parametrize("scale", [1e-160, 1e80])
+    def test_beyond_double_precision(self, scale):
+        with pytest.raises(InvalidNumber, match=r"total variance .* rescale"):
+            gt.validate(gt.Gaussian([0.0, 0.0], scale * I2), GENERAL, 1.0, counts=(10,), seeds=1)
+
+
 class TestReport:
     def test_pictures_and_words(self, general, beyond, tmp_path):
         assert set(general.plot()) == {"variance", "errors", "shape", "stamps"}

@@ -176,5 +176,8 @@ def _common(first: Array, second: Array) -> int:
 def _difference(run: TokenRun, finer: TokenRun, most: int) -> float:
     """Largest relative difference of covariances while the law of the cloud goes on."""
     k = min(run.times.size, finer.times.size, most)
-    apart = np.linalg.norm(run.covariances[:k] - finer.covariances[:k], axis=(1, 2))
-    return float(np.max(apart / np.linalg.norm(finer.covariances[:k], axis=(1, 2)), initial=0.0))
+    # Scaled before norms are taken, whose squares could underflow or overflow.
+    units = np.trace(finer.covariances[:k], axis1=1, axis2=2)[:, None, None]
+    exact = finer.covariances[:k] / units
+    apart = np.linalg.norm(run.covariances[:k] / units - exact, axis=(1, 2))
+    return float(np.max(apart / np.linalg.norm(exact, axis=(1, 2)), initial=0.0))

@@ -24,10 +24,13 @@ from ..results.validation import Validation
 from ..schedule import Schedule, resolve
 from .arguments import layer_of, observation_times
 from .crowd import Crowd
-from .laws import follow
+from .laws import LARGEST, follow
 from .stamps import stamp, tilt
 
 __all__ = ["validate"]
+
+#: Total variances below this lose digits in double precision.
+SMALLEST = 1e-290
 
 Random = np.random.Generator | int | np.integer
 
@@ -193,6 +196,13 @@ def _check_start(start: Gaussian) -> int:
         raise InvalidNumber(
             "`start` has no variance: all tokens are equal and stay so, which `simulate` follows "
             "exactly."
+        )
+    with np.errstate(over="ignore", under="ignore"):
+        size = start.trace
+    if not SMALLEST < size < LARGEST:
+        raise InvalidNumber(
+            f"`start` has a total variance of {size:.3g}, which must lie between {SMALLEST:g} and "
+            f"{LARGEST:g} for double precision; rescale the tokens (and B by the inverse square)."
         )
     return start.dim
 
