@@ -340,6 +340,7 @@ class TestValidate:
         assert not v.answered
         assert v.verdict is TokenVerdict.UNDECIDED
         assert "Stopped by the user" in v.summary()
+        assert "2 of 4 reached the horizon; 2 were not moved" in " ".join(v.summary().split())
         nothing = gt.validate(UNIT, GENERAL, 0.3, counts=(30,), progress=stop)
         assert not nothing.clouds
         assert nothing.verdict is TokenVerdict.UNDECIDED

@@ -75,7 +75,7 @@ seeds = 4                    # clouds of each
 # What you expect of the result, if anything; the exit code is 1 if it does not come true.
 [expect]
 status = "SUCCESS"
-verdict = "FOLLOWS"            # or "APPROACHES", "BIASED", "DEPARTS"
+verdict = "FOLLOWS"            # or "APPROACHES", "BIASED", "DEPARTS", "UNDECIDED"
 # covariance_slope_at_most = -0.35   # of log error against log N; mean_slope, matched_slope
 # covariance_slope_at_least = -0.8
 # covariance_error_at_most = 0.05    # median, with most tokens; mean_error_at_most
@@ -88,7 +88,7 @@ verdict = "FOLLOWS"            # or "APPROACHES", "BIASED", "DEPARTS"
 # stamp_contains = "clean"           # the words about attention at the start, with most tokens
 """
 
-Verdicts = Literal["FOLLOWS", "APPROACHES", "BIASED", "DEPARTS"]
+Verdicts = Literal["FOLLOWS", "APPROACHES", "BIASED", "DEPARTS", "UNDECIDED"]
 Endings = Literal["SUCCESS", "OVERFLOW", "STEP_LIMIT", "STEP_SIZE"]
 
 #: The bound on the tokens is kept up to rounding and the error of the integrator.

@@ -156,7 +156,11 @@ def _slope(slope: Slope) -> str:
 
 def _arrival(result: Validation) -> str:
     whole = sum(c.status is Status.SUCCESS for c in result.clouds)
-    return f"{whole} of {len(result.clouds)} reached the horizon"
+    asked = result.problem.seeds * len(result.problem.counts)
+    words = f"{whole} of {asked} reached the horizon"
+    if len(result.clouds) < asked:
+        words += f"; {asked - len(result.clouds)} were not moved to the end, and are left out"
+    return words
 
 
 def _law(result: Validation) -> str:
