@@ -25,8 +25,8 @@ class Status(Enum):
     SUCCESS = "The question was answered and the answer was checked."
     BLOW_UP = "The covariance leaves every bound before the horizon: see `blow_up_time`."
     OVERFLOW = (
-        "The covariance grew beyond the range of double precision without finite-time "
-        "blow-up; shorten the horizon or rescale the tokens."
+        "Tokens or deviations grew beyond 1e100, whose powers leave double precision, without "
+        "finite-time blow-up; shorten the horizon or rescale the tokens."
     )
     UNDERFLOW = (
         "An eigenvalue of the covariance shrank below the range of double precision, so its rank "

@@ -11,7 +11,13 @@ from scipy import integrate, special, stats
 
 import gtcontrol as gt
 from gtcontrol.cli import kinds
-from gtcontrol.errors import InvalidNumber, InvalidShape, ProblemFileInvalid, TooLarge
+from gtcontrol.errors import (
+    InvalidMethod,
+    InvalidNumber,
+    InvalidShape,
+    ProblemFileInvalid,
+    TooLarge,
+)
 from gtcontrol.reporting.views import view
 from gtcontrol.results.courses import CloudCourse, LawCourse
 from gtcontrol.results.deviations import departure, errors, excess, fit_slope, sampling
@@ -347,6 +353,19 @@ class TestValidate:
         assert nothing.summary()
         assert set(nothing.plot()) == {"variance", "stamps"}
 
+    def test_single_precision_is_passed_on(self):
+        options = {"counts": (20,), "seeds": 1, "observe": 3, "shapes": 0}
+        whole = gt.validate(UNIT, GENERAL, 0.3, **options)
+        single = gt.validate(UNIT, GENERAL, 0.3, dtype="float32", backend="numpy", **options)
+        assert single.problem.dtype == "float32"
+        apart = np.abs(single.clouds[0].covariances - whole.clouds[0].covariances).max()
+        assert 0 < apart < 1e-5
+
+    def test_frozen_scores_are_told_where_steps_run_out(self):
+        p = gt.Parameters(V=I2, B=-1e8 * I2)
+        v = gt.validate(UNIT, p, 1.0, counts=(20,), seeds=1, max_steps=10, shapes=0)
+        assert "the scores are frozen" in " ".join(v.summary().split())
+
     def test_a_cloud_that_runs_out_of_steps_is_told(self):
         v = gt.validate(UNIT, GENERAL, 1.0, counts=(30,), seeds=2, max_steps=2, rtol=1e-6)
         assert v.status is Status.STEP_LIMIT
@@ -671,6 +690,7 @@ stamp_contains = "frozen"
             ("horizon = 0.5\n", "", "`tokens.horizon` is missing"),
             ("seeds = 2", "seed = 2.5", "whole number"),
             ("observe = 5", "observe = 1", "at least 2"),
+            ("observe = 5", "rtol = 1e-30", "at least 1e-11"),
             ("shapes = 2", "shape = 2", "did you mean `tokens.shapes`|did you mean `shapes`"),
         ],
     )
@@ -695,6 +715,9 @@ class TestBadInput:
             ({"observe": [2.0]}, InvalidNumber, "observe"),
             ({"shapes": -1}, InvalidNumber, "shapes"),
             ({"rtol": 0.0}, InvalidNumber, "rtol"),
+            ({"rtol": 1e-12}, InvalidNumber, "rtol. must be at least 1e-11"),
+            ({"backend": "jax"}, InvalidMethod, "backend"),
+            ({"dtype": "float32", "rtol": 1e-7}, InvalidNumber, "single precision"),
             ({"counts": (21,), "antithetic": True}, InvalidNumber, "even"),
             ({"counts": (2,), "moment_matched": True}, InvalidNumber, "exceed"),
             ({"counts": (10**9,)}, TooLarge, "take fewer tokens"),

@@ -17,9 +17,12 @@ from ..status import Status
 from .laws import follow
 from .shape import gaussianity
 from .stamps import measure_attention
-from .tokens import simulate_tokens
+from .tokens import FINEST, SINGLE_RTOL, simulate_tokens
 
-__all__ = ["Crowd"]
+__all__ = ["FINEST_CROWD", "Crowd"]
+
+#: Smallest tolerance, so that there is a finer one.
+FINEST_CROWD = 1e-11
 
 #: How much finer the tolerance is by which the error of the integration is measured.
 FINER = 1e-2
@@ -84,7 +87,8 @@ class Crowd:
         run = self._move(tokens, p.rtol, rng)
         seen = self._course(count, run)
         if not self.clouds and p.layers is None:
-            finer = self._move(tokens, FINER * p.rtol, rng)
+            finest = FINEST if p.dtype == "float64" else SINGLE_RTOL
+            finer = self._move(tokens, max(FINER * p.rtol, finest), rng)
             self.resolution = _difference(run, finer, len(seen.matched))
         if count == p.counts[-1] and draw == 0 and self.shapes:
             self._test(run, len(seen), shaping)
@@ -110,6 +114,8 @@ class Crowd:
             feedforward=p.feedforward,
             rtol=rtol,
             max_steps=p.max_steps,
+            backend=p.backend,
+            dtype=p.dtype,
             observe=self.times,
             keep=tokens.shape[0],
             progress=report,

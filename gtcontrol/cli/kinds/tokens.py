@@ -112,7 +112,9 @@ class TokensTable(Table):
     moment_matched: Flag = False
     closure: Flag = False
     shapes: Whole = 6
-    rtol: Positive = 1e-4
+    rtol: Annotated[
+        float, Field(ge=1e-11, description="a number that is at least 1e-11", allow_inf_nan=False)
+    ] = 1e-4
     max_steps: Count = 10_000
 
 

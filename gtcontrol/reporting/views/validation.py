@@ -8,6 +8,7 @@ import numpy as np
 
 from ...feedforward import FeedForward
 from ...results.deviations import Leaving, Slope
+from ...results.stamps import freezing
 from ...results.validation import BIAS, Validation
 from ...status import Status, TokenVerdict
 from ..wording import count, duration, error, number, percent
@@ -110,6 +111,7 @@ def _facts(result: Validation) -> list[Fact]:
     facts = [
         Fact("verdict", f"{result.verdict.name}: {result.verdict.value}"),
         Fact("clouds", _arrival(result)),
+        *_frozen(result),
         Fact("the Gaussian law", _law(result)),
     ]
     chance = "independent draws" if result.problem.moment_matched else "sampling"
@@ -161,6 +163,14 @@ def _arrival(result: Validation) -> str:
     if len(result.clouds) < asked:
         words += f"; {asked - len(result.clouds)} were not moved to the end, and are left out"
     return words
+
+
+def _frozen(result: Validation) -> list[Fact]:
+    """Why clouds ran out of steps, if their scores are frozen."""
+    short = (Status.STEP_LIMIT, Status.STEP_SIZE)
+    ended = [c for c in result.clouds if c.status in short and len(c)]
+    words = (freezing(c.count, float(c.logit_variances[-1])) for c in ended)
+    return [Fact("why not all", w) for w in words if w][:1]
 
 
 def _law(result: Validation) -> str:
