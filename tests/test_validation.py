@@ -604,6 +604,51 @@ class TestReport:
         assert_allclose(seen.clouds[-1].covariances, alone.clouds[-1].covariances, rtol=0)
         assert alone.untested == ""
 
+    def test_a_law_is_drawn_up_to_its_pole(self, beyond):
+        """tr S = 2/(1 - t), from 31 times up to the edge of the picture and beyond."""
+        ax = beyond.plot()["variance"].axes[0]
+        curve = next(line for line in ax.lines if line.get_label() == "Gaussian flow")
+        t, trace = curve.get_data()
+        assert_allclose(trace, 2 / (1 - t), rtol=1e-4)
+        assert np.all(np.diff(t) > 0)
+        assert trace[-1] > 50 * ax.get_ylim()[1]
+        assert t[-1] == pytest.approx(1 - 1e-4)
+        inside = t[trace < ax.get_ylim()[1]]
+        assert np.diff(inside).max() < 0.03
+
+    def test_curves_stay_in_the_picture_and_end_where_theory_does(self, general, beyond):
+        for seen in (general, beyond):
+            variance, _, effective = seen.plot()["stamps"].axes
+            measured = seen.clouds[0].logit_variances.max()
+            low, high = variance.get_ylim()
+            assert low < measured < high
+            logs = [np.log(n) for n in seen.problem.counts]
+            dashed = [line for line in effective.lines if line.get_linestyle() == "--"]
+            for line, log in zip(dashed, logs, strict=True):
+                kept = np.isfinite(line.get_ydata())
+                assert_allclose(kept, seen.logit_variances <= log)
+        assert high < 12 or variance.get_yscale() == "log"
+        assert general.plot()["stamps"].axes[0].get_ylim()[1] < 1.1 * np.log(800)
+
+    def test_numbers_on_axes_are_plain_below_two_decades(self, beyond):
+        fig = beyond.plot()["variance"]
+        fig.canvas.draw()
+        low, high = fig.axes[0].get_ylim()
+        assert 10 < high / low < 100
+        labels = [label.get_text() for label in fig.axes[0].get_yticklabels()]
+        assert len(labels) > 2
+        assert_allclose([float(text) for text in labels], fig.axes[0].get_yticks())
+        assert not [text for text in labels if "e" in text or "10^" in text]
+
+    def test_captions_tell_of_what_is_there(self, general, beyond):
+        assert "Diamonds" in view(beyond).captions["variance"]
+        assert "Diamonds" not in view(general).captions["variance"]
+        when = beyond.fullest[1]
+        assert when > 0
+        assert f"of its bound after the start, at t = {when:.3g}" in " ".join(
+            beyond.summary().split()
+        )
+
     def test_what_moment_matching_takes_out_is_told(self):
         p = gt.Parameters(V=I2, B=-0.5 * I2)
         options = {"counts": (20, 40), "seeds": 1, "observe": 2, "shapes": 0}

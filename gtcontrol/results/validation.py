@@ -245,15 +245,20 @@ class Validation(Result):
         late = self.times[: len(self.law)][self.logit_variances > logs]
         return float(late[0]) if late.size else math.inf
 
-    @cached_property
+    @property
     def fullness(self) -> float | None:
         """Largest |x| over its bound, over clouds and times after the start; None if unknown."""
+        return None if self.fullest is None else self.fullest[0]
+
+    @cached_property
+    def fullest(self) -> tuple[float, float] | None:
+        """The same with the time at which it is so."""
         ratios = [
-            float(np.max(c.largest[1:] / c.bound[1:]))
+            max(zip(c.largest[1:] / c.bound[1:], self.times[1:], strict=False))
             for c in self.clouds
             if c.bound is not None and len(c) > 1
         ]
-        return max(ratios, default=None)
+        return (float(max(ratios)[0]), float(max(ratios)[1])) if ratios else None
 
     @property
     def _interrupted(self) -> bool:

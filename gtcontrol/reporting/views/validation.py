@@ -136,8 +136,8 @@ def _facts(result: Validation) -> list[Fact]:
         facts.append(Fact("clouds leave", _leaving(leaving)))
     if result.closures:
         facts.append(Fact("corrected law", _corrected(result)))
-    if result.fullness is not None:
-        facts.append(Fact("longest token", f"up to {percent(_two(result.fullness))} of its bound"))
+    if result.fullest is not None:
+        facts.append(Fact("longest token", _longest(*result.fullest)))
     if result.shapes:
         facts.append(Fact("shape", _shape(result)))
     if result.untested:
@@ -240,6 +240,12 @@ def _leaving(d: Leaving) -> str:
     )
 
 
+def _longest(ratio: float, when: float) -> str:
+    # Two digits would make all of it of 99.6 %.
+    share = percent(_two(ratio) if ratio < 0.95 else float(f"{ratio:.4g}"))
+    return f"up to {share} of its bound after the start, at t = {number(when, 3)}"
+
+
 def _corrected(result: Validation) -> str:
     pairs = zip(result.problem.counts, result.closure_errors, strict=True)
     apart = [f"{percent(_two(e))} with {n}" for n, e in pairs if math.isfinite(e)]
@@ -306,18 +312,21 @@ def _layer(layer: FeedForward | None) -> list[Fact]:
 
 def _captions(result: Validation) -> dict[str, str]:
     flow = "" if result.continuous is None else ", and the flow that the layers approximate"
+    diamonds, matched = "", result.problem.moment_matched
+    if any(math.isfinite(d.time) for d in result.departures):
+        diamonds = " Diamonds: when half of the clouds have left the law of their own moments."
     captions = {
         "variance": (
             "Total variance of the clouds (median, and the band between the 10 % and 90 % "
-            f"quantiles) beside that of the Gaussian law{flow}. Diamonds: when half of the clouds "
-            "have left the law of their own moments."
+            f"quantiles) beside that of the Gaussian law{flow}.{diamonds}"
         )
     }
     if len(result.errors) > 1:
         captions["errors"] = (
             "Errors against the number of tokens up to "
             f"t = {number(result.compared_until, 4)}, beside the error of as many independent "
-            "draws from the law itself."
+            "draws from the law itself"
+            + (", whose moments do not match as those of these do." if matched else ".")
         )
     if result.shapes:
         captions["shape"] = (
