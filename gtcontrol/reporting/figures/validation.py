@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
+from scipy.interpolate import PchipInterpolator
 
 from ..._check import Array
 from ...results.courses import CloudCourse, LawCourse
@@ -135,8 +136,16 @@ def _finer(law: LawCourse, times: Array) -> tuple[Array, Array]:
     left = law.end - seen
     parts = [np.linspace(a, b, FINER, endpoint=False) for a, b in pairwise(left)]
     fine = np.concatenate([*parts, np.geomspace(left[-1], nearest, 4 * FINER)])
-    scaled = np.interp(law.end - fine, seen, left * traces[: seen.size])
-    return law.end - fine, scaled / fine
+    scaled = left * traces[: seen.size]
+    when = np.minimum(law.end - fine, seen[-1])
+    smooth, rest = np.full(fine.size, scaled[-1]), np.zeros(fine.size)
+    if seen.size > 1:
+        spline = PchipInterpolator(seen, scaled)
+        smooth = spline(when)
+        # Beyond the last time a parabola, level at the pole, goes on with the slope there.
+        bend = max(0.5 * left[-1] * float(spline(seen[-1], 1)), -0.75 * scaled[-1])
+        rest = bend * (1 - np.minimum(fine / left[-1], 1.0) ** 2)
+    return law.end - fine, np.asarray((smooth + rest) / fine)
 
 
 def _variance_title(result: Validation) -> str:
