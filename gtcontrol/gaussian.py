@@ -244,13 +244,7 @@ class Gaussian:
         (count, d) array
         """
         n = _check.integer("count", count, low=1)
-        if antithetic and n % 2:
-            raise InvalidNumber(f"`count` must be even for antithetic sampling; it is {n}.")
-        if moment_matched and n <= self.rank * (2 if antithetic else 1):
-            raise InvalidNumber(
-                f"`count` must exceed {self.rank * (2 if antithetic else 1)} for moment matching "
-                f"in rank {self.rank}; it is {n}."
-            )
+        self.require_draws(n, antithetic=antithetic, moment_matched=moment_matched)
         if antithetic:
             half = rng.standard_normal((n // 2, self.rank))
             z = np.concatenate([half, -half])
@@ -261,6 +255,19 @@ class Gaussian:
             triangle = np.linalg.qr(z, mode="r") / np.sqrt(n)
             z = np.linalg.solve(triangle.T, z.T).T
         return self.mean + z @ self.factor.T
+
+    def require_draws(
+        self, count: int, *, antithetic: bool = False, moment_matched: bool = False
+    ) -> None:
+        """Refuse numbers of tokens that :meth:`sample` cannot draw so; InvalidNumber."""
+        if antithetic and count % 2:
+            raise InvalidNumber(f"`count` must be even for antithetic sampling; it is {count}.")
+        least = self.rank * (2 if antithetic else 1)
+        if moment_matched and count <= least:
+            raise InvalidNumber(
+                f"`count` must exceed {least} for moment matching in rank {self.rank}; it is "
+                f"{count}."
+            )
 
     def __repr__(self) -> str:
         return f"Gaussian(dim={self.dim}, rank={self.rank}, trace={self.trace:.6g})"

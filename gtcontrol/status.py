@@ -26,8 +26,8 @@ class Status(Enum):
     SUCCESS = "The question was answered and the answer was checked."
     BLOW_UP = "The covariance leaves every bound before the horizon: see `blow_up_time`."
     OVERFLOW = (
-        "The covariance grew beyond the range of double precision without finite-time "
-        "blow-up; shorten the horizon or rescale the tokens."
+        "Tokens or deviations grew beyond 1e100, whose powers leave double precision, without "
+        "finite-time blow-up; shorten the horizon or rescale the tokens."
     )
     UNDERFLOW = (
         "An eigenvalue of the covariance shrank below the range of double precision, so its rank "
@@ -111,14 +111,18 @@ class TokenVerdict(Enum):
     The value of each member is the sentence that a user reads.
     """
 
-    FOLLOWS = "The clouds follow the Gaussian law: they miss it by no more than chance explains."
+    FOLLOWS = (
+        "The clouds follow the Gaussian law: they miss it by no more than about twice the error of "
+        "as many independent draws."
+    )
     APPROACHES = (
         "The clouds approach the Gaussian law as their number of tokens grows, but miss it by more "
-        "than chance explains."
+        "than as many independent draws do."
     )
     BIASED = (
-        "The clouds miss the Gaussian law by more than chance, and more tokens do not help as they "
-        "should: attention over finitely many tokens is not its mean field here; see the stamps."
+        "The clouds miss the Gaussian law by more than independent draws do, and more tokens do "
+        "not help as they should: attention over finitely many tokens is not its mean field here; "
+        "see the stamps."
     )
     DEPARTS = (
         "The Gaussian law grows beyond what finitely many tokens can do before the horizon; every "

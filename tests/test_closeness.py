@@ -9,12 +9,14 @@ import pytest
 from scipy.stats import norm
 
 import gtcontrol as gt
+from gtcontrol.cli import kinds
 from gtcontrol.errors import InvalidMethod, InvalidNumber, InvalidShape, NotFinite
 from gtcontrol.moments.activations import mean_and_slope, variance
+from gtcontrol.problem import zoo
 from gtcontrol.reporting.html import render
 from gtcontrol.results.closeness import order_of
 from gtcontrol.validation import mean_field
-from gtcontrol.validation.nodes import normal_nodes
+from gtcontrol.validation.nodes import normal_nodes, number_of_nodes
 from gtcontrol.validation.slices import directions, sliced
 
 LAYER = gt.FeedForward(
@@ -224,6 +226,21 @@ class TestNodes:
         assert "(theory: t^2)" not in studies[0].summary()
         off = [np.linalg.norm(s.covariances[0] - s.covariances[1]) for s in studies]
         assert np.log2(off[1] / off[0]) == pytest.approx(2.0, abs=0.15)
+
+    @pytest.mark.parametrize("name", ["tokens-relu", "tokens-mixture"])
+    def test_too_few_are_refused_with_the_number_given_by_check_and_by_run(self, name, tmp_path):
+        text = zoo.path(name).read_text(encoding="utf-8")
+        path = tmp_path / "few.toml"
+        path.write_text(re.sub(r"count = \d+", "count = 3", text), encoding="utf-8")
+        with pytest.raises(InvalidNumber, match=r"count`: `count` is 3, too few nodes"):
+            kinds.prepare(kinds.read(path), path)
+
+    def test_too_few_name_the_number_given(self):
+        # 1 + 2 + 3 moments, and a value and two slopes for each hidden unit
+        least = 6 * (6 + 3 * LAYER.hidden)
+        with pytest.raises(InvalidNumber, match=f"is 3, too few nodes .* at least {least}"):
+            gt.closeness(START, PARAMETERS, LAYER, 0.1, count=3)
+        assert number_of_nodes(least, 2, LAYER) >= least
 
     @pytest.mark.parametrize("dim", [1, 2, 5])
     def test_sliced_distance_of_shifted_and_stretched_laws(self, dim):

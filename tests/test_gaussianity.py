@@ -231,6 +231,34 @@ class TestValue:
         assert heavy.distance == pytest.approx(np.sqrt(s.value**2 - s.baseline**2))
 
 
+class TestScales:
+    @pytest.mark.parametrize("exponent", [-1000, -530, 600, 1015])
+    def test_the_unit_does_not_matter(self, exponent):
+        x = normal(200, 2)
+        assert gt.gaussianity(np.ldexp(x, exponent)) == gt.gaussianity(x)
+
+    def test_directions_that_are_left_out_are_counted(self):
+        x = normal(100, 3) * [1.0, 1e-9, 2.0]
+        told = gt.gaussianity(x)
+        assert (told.rank, told.left_out) == (2, 1)
+        assert "1 direction is left out, with deviations below 0.0003" in told.summary()
+        assert Gaussianity.unpack(told.pack()) == told
+
+    @pytest.mark.parametrize("shift", [0.0, 1e5])
+    def test_rounding_is_no_direction(self, shift):
+        x = normal(100, 2)
+        told = gt.gaussianity(np.column_stack([x, x @ [1.0, 0.3], np.ones(100)]) + shift)
+        assert (told.rank, told.left_out) == (2, 0)
+        assert "left out" not in told.summary()
+
+    def test_tokens_that_differ_by_rounding(self):
+        x = np.ones((20, 2))
+        with pytest.raises(InvalidNumber, match="all its tokens are equal"):
+            gt.gaussianity(x)
+        with pytest.raises(InvalidNumber, match="no variance beyond rounding; subtract"):
+            gt.gaussianity(1e9 * x + 1e-7 * normal(20, 2))
+
+
 class TestBadInput:
     @pytest.mark.parametrize(
         ("cloud", "error", "text"),

@@ -10,7 +10,14 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
 import gtcontrol as gt
-from gtcontrol.errors import InvalidMethod, InvalidNumber, InvalidShape, NotFinite, TooLarge
+from gtcontrol.errors import (
+    IncompatibleSchedule,
+    InvalidMethod,
+    InvalidNumber,
+    InvalidShape,
+    NotFinite,
+    TooLarge,
+)
 from gtcontrol.feedforward import ACTIVATIONS
 from gtcontrol.validation.bounds import largest_norm, norm_bounds
 from tests.strategies import generators, orthogonal
@@ -199,13 +206,62 @@ class TestDeparture:
     def test_bad_arguments(self):
         p = gt.Parameters(V=np.eye(2), B=-np.eye(2))
         run = gt.simulate_tokens(cloud(5, 2), p, 0.1, layers=1)
-        flow = gt.simulate(gt.Gaussian([0.0, 0.0], np.eye(2)), p, 0.1)
+        flow = gt.simulate(gt.Gaussian([0.0, 0.0], np.eye(2)), p, 0.1, layers=1)
         for share in (0.0, 1.0, -1.0):
             with pytest.raises(InvalidNumber, match="`share`"):
                 gt.detect_departure(run, flow, share)
         line = gt.simulate(gt.Gaussian([0.0], [[1.0]]), gt.Parameters(dim=1), 0.1)
         with pytest.raises(InvalidShape, match="dimension 2, the flow has 1"):
             gt.detect_departure(run, line)
+
+
+class TestPairs:
+    """What does not belong together is refused; what does is not."""
+
+    P = gt.Parameters(V=np.eye(2), B=0.5 * np.eye(2), b=[0.1, 0.0])
+    LAW = gt.Gaussian([0.0, 0.0], np.eye(2))
+
+    def run(self, **options):
+        given = {"count": 20, "rng": 0, "layers": 4} | options
+        return gt.simulate_tokens(self.LAW, self.P, 0.4, **given)
+
+    @pytest.mark.parametrize(
+        ("change", "error", "words"),
+        [
+            ({"B": 0.4}, IncompatibleSchedule, "differ at t = 0.2: B"),
+            ({"horizon": 0.5}, InvalidNumber, "up to t = 0.4, the flow up to 0.5"),
+            ({"layers": None}, InvalidNumber, "is 4 for the tokens and None for"),
+            ({"scale": 1.1}, InvalidNumber, "total variance 2.42 that is neither"),
+            ({"relu": True}, InvalidNumber, "different feed-forward layers"),
+        ],
+    )
+    def test_other_questions_are_refused(self, change, error, words):
+        p = gt.Parameters(V=np.eye(2), B=change.get("B", 0.5) * np.eye(2), b=[0.1, 0.0])
+        law = gt.Gaussian([0.0, 0.0], change.get("scale", 1.0) * np.eye(2))
+        flow = gt.simulate(
+            law, p, change.get("horizon", 0.4), layers=change.get("layers", 4),
+            feedforward=gt.FeedForward(np.eye(2)) if "relu" in change else None,
+        )  # fmt: skip
+        with pytest.raises(error, match=words):
+            gt.detect_departure(self.run(), flow)
+
+    def test_swapped_arguments(self):
+        run, flow = self.run(), gt.simulate(self.LAW, self.P, 0.4, layers=4)
+        with pytest.raises(InvalidShape, match="must be a TokenRun, not Trajectory"):
+            gt.detect_departure(flow, run)
+        with pytest.raises(InvalidShape, match="must be a Trajectory, not TokenRun"):
+            gt.detect_departure(run, run)
+
+    def test_what_belongs_together(self):
+        run = self.run()
+        own = gt.Gaussian.from_covariance(run.means[0], run.covariances[0])
+        pieces = gt.Schedule([0.0, 0.1, 0.4], [self.P, self.P])
+        for law, p in ((self.LAW, self.P), (own, self.P), (self.LAW, pieces)):
+            gt.detect_departure(run, gt.simulate(law, p, 0.4, layers=4))
+        later = gt.Parameters(V=np.eye(2), B=0.4 * np.eye(2), b=[0.1, 0.0])
+        other = gt.Schedule([0.0, 0.3, 0.4], [self.P, later])
+        with pytest.raises(IncompatibleSchedule, match=r"t = 0.35: B"):
+            gt.detect_departure(run, gt.simulate(self.LAW, other, 0.4, layers=4))
 
 
 def broken(u):

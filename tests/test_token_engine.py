@@ -412,6 +412,12 @@ class TestSeeds:
         assert [part for part, _ in seen] == [i / 8 for i in range(8)]
         assert seen[-1][1].startswith("seed 2 of 2: 10 tokens")
 
+    def test_of_a_mixture(self):
+        both = gt.Mixture([0.5, 0.5], [LAW, LAW])
+        runs = gt.simulate_token_seeds(both, general(), 0.3, count=6, seeds=2, layers=1)
+        alone = gt.simulate_tokens(both, general(), 0.3, count=6, rng=1, layers=1)
+        np.testing.assert_array_equal(runs[1].final, alone.final)
+
     @pytest.mark.parametrize(
         ("seeds", "words"),
         [
@@ -425,5 +431,5 @@ class TestSeeds:
     def test_bad_seeds(self, seeds, words):
         with pytest.raises(InvalidNumber, match=words):
             gt.simulate_token_seeds(LAW, general(), 1.0, count=10, seeds=seeds)
-        with pytest.raises(InvalidShape, match="must be a Gaussian"):
+        with pytest.raises(InvalidShape, match="must be a Gaussian or a Mixture"):
             gt.simulate_token_seeds(cloud(4, 2), general(), 1.0, count=4)

@@ -249,6 +249,16 @@ class TestEndings:
         assert run.steps == 2
         assert run.times[-1] < 5.0
 
+    def test_frozen_scores_are_told_where_steps_run_out(self):
+        p = gt.Parameters(V=np.eye(2), B=-np.eye(2))
+        run = gt.simulate_tokens(1e4 * draw(20), p, 1.0, max_steps=20)
+        assert run.status is Status.STEP_LIMIT
+        # the variance of the scores over all keys, averaged over all queries
+        variance = np.var(run.final @ run.final.T, axis=1).mean()
+        assert f"a² = {variance:.3g} is beyond 2 log N = {2 * np.log(20):.3g}" in run.reason
+        assert "take `layers`" in " ".join(run.summary().split())
+        assert gt.simulate_tokens(draw(20), p, 5.0, max_steps=2).reason == ""
+
     @LAYERED
     def test_overflow(self, layers):
         p = gt.Parameters(A=np.diag([3e3, 0.0]), V=np.eye(2), B=np.eye(2))
@@ -280,6 +290,9 @@ class TestEndings:
             (LAW, {"count": 11, "rng": 0, "antithetic": True}, InvalidNumber, "even"),
             (draw(5), {"layers": 0}, InvalidNumber, "`layers`"),
             (draw(5), {"rtol": 0.0}, InvalidNumber, "`rtol`"),
+            (draw(5), {"rtol": 1e-30}, InvalidNumber, "`rtol` must be at least 3e-14"),
+            (draw(5), {"moment_matched": True}, InvalidMethod, "how tokens are drawn from a law"),
+            (draw(4), {"antithetic": True}, InvalidMethod, "but the tokens were given"),
             (draw(5), {"max_steps": 0}, InvalidNumber, "`max_steps`"),
             (draw(5), {"keep": -1}, InvalidNumber, "`keep`"),
             (draw(5), {"observe": 1}, InvalidNumber, "`observe`"),

@@ -11,10 +11,16 @@ from scipy import integrate, special, stats
 
 import gtcontrol as gt
 from gtcontrol.cli import kinds
-from gtcontrol.errors import InvalidNumber, InvalidShape, ProblemFileInvalid, TooLarge
+from gtcontrol.errors import (
+    InvalidMethod,
+    InvalidNumber,
+    InvalidShape,
+    ProblemFileInvalid,
+    TooLarge,
+)
 from gtcontrol.reporting.views import view
 from gtcontrol.results.courses import CloudCourse, LawCourse
-from gtcontrol.results.deviations import departure, errors, fit_slope, sampling
+from gtcontrol.results.deviations import departure, errors, excess, fit_slope, sampling
 from gtcontrol.results.stamps import Stamp
 from gtcontrol.status import Status, TokenVerdict
 from gtcontrol.validation.stamps import logit_variance, measure_attention, self_weight, stamp, tilt
@@ -340,11 +346,25 @@ class TestValidate:
         assert not v.answered
         assert v.verdict is TokenVerdict.UNDECIDED
         assert "Stopped by the user" in v.summary()
+        assert "2 of 4 reached the horizon; 2 were not moved" in " ".join(v.summary().split())
         nothing = gt.validate(UNIT, GENERAL, 0.3, counts=(30,), progress=stop)
         assert not nothing.clouds
         assert nothing.verdict is TokenVerdict.UNDECIDED
         assert nothing.summary()
         assert set(nothing.plot()) == {"variance", "stamps"}
+
+    def test_single_precision_is_passed_on(self):
+        options = {"counts": (20,), "seeds": 1, "observe": 3, "shapes": 0}
+        whole = gt.validate(UNIT, GENERAL, 0.3, **options)
+        single = gt.validate(UNIT, GENERAL, 0.3, dtype="float32", backend="numpy", **options)
+        assert single.problem.dtype == "float32"
+        apart = np.abs(single.clouds[0].covariances - whole.clouds[0].covariances).max()
+        assert 0 < apart < 1e-5
+
+    def test_frozen_scores_are_told_where_steps_run_out(self):
+        p = gt.Parameters(V=I2, B=-1e8 * I2)
+        v = gt.validate(UNIT, p, 1.0, counts=(20,), seeds=1, max_steps=10, shapes=0)
+        assert "the scores are frozen" in " ".join(v.summary().split())
 
     def test_a_cloud_that_runs_out_of_steps_is_told(self):
         v = gt.validate(UNIT, GENERAL, 1.0, counts=(30,), seeds=2, max_steps=2, rtol=1e-6)
@@ -441,6 +461,57 @@ class TestBias:
         assert_allclose(other.self_weights[:, 0], one.self_weights[:, 0], rtol=1e-6)
 
 
+class TestExcess:
+    """How much more total variance than the law clouds have, with the chance of that."""
+
+    @staticmethod
+    def median(S, count, clouds, rng, **options):
+        """Of draws from N(0, S), whose own laws are themselves."""
+        root = np.linalg.cholesky(S)
+        made = []
+        for _ in range(clouds):
+            x = rng.standard_normal((count, len(S))) @ root.T
+            own = LawCourse(Status.SUCCESS, np.inf, x.mean(0)[None], np.cov(x.T, bias=True)[None])
+            one = np.ones(1)
+            made.append(
+                CloudCourse(
+                    count, Status.SUCCESS, own.means, own.covariances, one, one, one, one, own
+                )
+            )
+        law = LawCourse(Status.SUCCESS, np.inf, np.zeros((1, len(S))), S[None])
+        return excess(made, law, 0, moment_matched=False, **options)
+
+    @pytest.mark.parametrize("clouds", [1, 7])
+    def test_the_error_is_that_of_the_median_over_clouds(self, clouds):
+        rng = np.random.default_rng(5)
+        S = np.diag([3.0, 1.0, 0.5])
+        told = [self.median(S, 60, clouds, rng) for _ in range(300)]
+        scatter = np.std([x.value for x in told])
+        errors = [x.error for x in told]
+        assert scatter < np.mean(errors) < 1.5 * scatter
+        assert not any(x.systematic(0.05) for x in told if abs(x.value) < 0.05)
+        assert np.mean([x.systematic(0.05) for x in told]) < 0.02
+        assert told[0].matched == 0.0
+        assert told[0].spread == pytest.approx(4 / 60)
+
+    def test_few_tokens_in_many_directions_overshoot_from_their_own_moments(self):
+        """V = I, B = I/2: S = I/(1 - t), but (1 + s)/(1 - (1 + s) t) for eigenvalues 1 + s."""
+        p, law = isotropic(12, 1.0, 0.5)
+        told = gt.validate(law, p, 0.5, counts=(100,), seeds=8, observe=3, shapes=0)
+        assert told.verdict is TokenVerdict.BIASED
+        assert 0.15 < told.bias < 0.4
+        assert told.bias > 4 * told.excess.error
+        assert told.excess.matched < 0
+        text = " ".join(told.summary().split())
+        assert "beyond the Gaussian law at t = 0.5, with a standard error of" in text
+        assert "no measure of bias here: 100 tokens are few for 12 directions" in text
+
+    def test_a_law_that_follows_moments_may_tell_what_draws_hide(self, general):
+        """The luck of 16 draws of 800 tokens is 1 %; against their own laws they are closer."""
+        assert abs(general.excess.matched) < general.excess.error < 0.03
+        assert general.excess.tells(0.05)
+
+
 class TestLayers:
     def test_the_prescribed_stack_is_the_exact_map(self):
         """S⁺ = (I + hM) S (I + hM)ᵀ in thirty digits; 2.55 per direction after 20 layers."""
@@ -478,6 +549,28 @@ class TestLayers:
         assert max(c.traces[-1] for c in v.clouds) < 200
 
 
+class TestScales:
+    """V S B S does not change under x -> c x, B -> B/c², so errors do not either."""
+
+    @pytest.mark.parametrize("scale", [1e-140, 1e-90, 1e60])
+    def test_the_unit_of_tokens_does_not_matter(self, scale):
+        options = {"counts": (50, 100), "seeds": 2, "observe": 3, "shapes": 2, "rtol": 1e-6}
+        told = []
+        for c in (1.0, scale):
+            p = gt.Parameters(V=I2, B=0.3 * I2 / c / c)
+            told.append(gt.validate(gt.Gaussian([0.0, 0.0], c * I2), p, 0.5, **options))
+        one, other = told
+        assert other.verdict is one.verdict is TokenVerdict.FOLLOWS
+        assert other.errors[-1].covariance == pytest.approx(one.errors[-1].covariance, rel=1e-3)
+        assert other.excess.value == pytest.approx(one.excess.value, abs=1e-4)
+        assert 0 < other.resolution < 1e-4
+
+    @pytest.mark.parametrize("scale", [1e-160, 1e80])
+    def test_beyond_double_precision(self, scale):
+        with pytest.raises(InvalidNumber, match=r"total variance .* rescale"):
+            gt.validate(gt.Gaussian([0.0, 0.0], scale * I2), GENERAL, 1.0, counts=(10,), seeds=1)
+
+
 class TestReport:
     def test_pictures_and_words(self, general, beyond, tmp_path):
         assert set(general.plot()) == {"variance", "errors", "shape", "stamps"}
@@ -490,12 +583,81 @@ class TestReport:
             "tokens go on",
             "corrected law",
             "leave the law of their own moments",
+            "at 1, so that errors fall",
         ):
             assert words in page
         text = general.summary()
         assert "FOLLOWS" in text
         assert "of its bound" in text
         assert "clean logits" in text
+
+    @pytest.mark.parametrize(("dim", "most"), [(2, 3), (6, 7)])
+    def test_too_few_tokens_for_a_shape_lose_nothing_else(self, dim, most):
+        p, law = isotropic(dim, 1.0, 0.1)
+        options = {"counts": (2, most), "seeds": 2, "observe": 3}
+        seen = gt.validate(law, p, 0.2, **options)
+        alone = gt.validate(law, p, 0.2, **options, shapes=0)
+        assert seen.shapes == ()
+        assert seen.answered
+        assert seen.untested.startswith(f"at t = 0 it has {most} tokens that vary in {dim}")
+        assert f"first cloud of {most} tokens: at t = 0" in " ".join(seen.summary().split())
+        assert_allclose(seen.clouds[-1].covariances, alone.clouds[-1].covariances, rtol=0)
+        assert alone.untested == ""
+
+    def test_a_law_is_drawn_up_to_its_pole(self, beyond):
+        """tr S = 2/(1 - t), from 31 times up to the edge of the picture and beyond."""
+        ax = beyond.plot()["variance"].axes[0]
+        curve = next(line for line in ax.lines if line.get_label() == "Gaussian flow")
+        t, trace = curve.get_data()
+        assert_allclose(trace, 2 / (1 - t), rtol=1e-4)
+        assert np.all(np.diff(t) > 0)
+        assert trace[-1] > 50 * ax.get_ylim()[1]
+        assert t[-1] == pytest.approx(1 - 1e-4)
+        inside = t[trace < ax.get_ylim()[1]]
+        assert np.diff(inside).max() < 0.03
+
+    def test_curves_stay_in_the_picture_and_end_where_theory_does(self, general, beyond):
+        for seen in (general, beyond):
+            variance, _, effective = seen.plot()["stamps"].axes
+            measured = seen.clouds[0].logit_variances.max()
+            low, high = variance.get_ylim()
+            assert low < measured < high
+            logs = [np.log(n) for n in seen.problem.counts]
+            dashed = [line for line in effective.lines if line.get_linestyle() == "--"]
+            for line, log in zip(dashed, logs, strict=True):
+                kept = np.isfinite(line.get_ydata())
+                assert_allclose(kept, seen.logit_variances <= log)
+        assert high < 12 or variance.get_yscale() == "log"
+        assert general.plot()["stamps"].axes[0].get_ylim()[1] < 1.1 * np.log(800)
+
+    def test_numbers_on_axes_are_plain_below_two_decades(self, beyond):
+        fig = beyond.plot()["variance"]
+        fig.canvas.draw()
+        low, high = fig.axes[0].get_ylim()
+        assert 10 < high / low < 100
+        labels = [label.get_text() for label in fig.axes[0].get_yticklabels()]
+        assert len(labels) > 2
+        assert_allclose([float(text) for text in labels], fig.axes[0].get_yticks())
+        assert not [text for text in labels if "e" in text or "10^" in text]
+
+    def test_captions_tell_of_what_is_there(self, general, beyond):
+        assert "Diamonds" in view(beyond).captions["variance"]
+        assert "Diamonds" not in view(general).captions["variance"]
+        when = beyond.fullest[1]
+        assert when > 0
+        assert f"of its bound after the start, at t = {when:.3g}" in " ".join(
+            beyond.summary().split()
+        )
+
+    def test_what_moment_matching_takes_out_is_told(self):
+        p = gt.Parameters(V=I2, B=-0.5 * I2)
+        options = {"counts": (20, 40), "seeds": 1, "observe": 2, "shapes": 0}
+        seen = gt.validate(UNIT, p, 0.2, **options, moment_matched=True)
+        assert "independent draws N^(-0.5)" in " ".join(seen.summary().split())
+        assert "own moments  " not in seen.summary()
+        assert any("moments, of order" in note for note in view(seen).notes)
+        seen = gt.validate(UNIT, p, 0.2, **options)
+        assert "sampling N^(-0.5)" in " ".join(seen.summary().split())
 
     def test_pairs_are_warned_of(self):
         v = gt.validate(UNIT, SAME, 0.2, counts=(20,), seeds=1, antithetic=True, shapes=0)
@@ -566,15 +728,19 @@ stamp_contains = "frozen"
         ("old", "new", "text"),
         [
             ("counts = [40, 160]", "counts = [1]", "at least 2"),
+            ("counts = [40, 160]", "counts = [40, 40]", "same number twice"),
+            ("counts = [40, 160]", "counts = [40, 41]\nantithetic = true", "counts.*even.* 41"),
+            ("counts = [40, 160]", "counts = [2]\nmoment_matched = true", "counts.*exceed 2"),
             ("counts = [40, 160]", "counts = []", "array of whole numbers"),
             ("horizon = 0.5\n", "", "`tokens.horizon` is missing"),
             ("seeds = 2", "seed = 2.5", "whole number"),
             ("observe = 5", "observe = 1", "at least 2"),
+            ("observe = 5", "rtol = 1e-30", "at least 1e-11"),
             ("shapes = 2", "shape = 2", "did you mean `tokens.shapes`|did you mean `shapes`"),
         ],
     )
     def test_mistakes_are_named(self, tmp_path, old, new, text):
-        with pytest.raises(ProblemFileInvalid, match=text):
+        with pytest.raises((ProblemFileInvalid, InvalidNumber), match=text):
             task(tmp_path, SMALL.replace(old, new))
 
 
@@ -594,6 +760,9 @@ class TestBadInput:
             ({"observe": [2.0]}, InvalidNumber, "observe"),
             ({"shapes": -1}, InvalidNumber, "shapes"),
             ({"rtol": 0.0}, InvalidNumber, "rtol"),
+            ({"rtol": 1e-12}, InvalidNumber, "rtol. must be at least 1e-11"),
+            ({"backend": "jax"}, InvalidMethod, "backend"),
+            ({"dtype": "float32", "rtol": 1e-7}, InvalidNumber, "single precision"),
             ({"counts": (21,), "antithetic": True}, InvalidNumber, "even"),
             ({"counts": (2,), "moment_matched": True}, InvalidNumber, "exceed"),
             ({"counts": (10**9,)}, TooLarge, "take fewer tokens"),
@@ -602,6 +771,15 @@ class TestBadInput:
     def test_arguments(self, options, error, text):
         with pytest.raises(error, match=text):
             gt.validate(UNIT, GENERAL, 1.0, **{"counts": (20,), "seeds": 1, **options})
+
+    def test_impossible_draws_are_refused_before_any_cloud_moves(self):
+        told = []
+        with pytest.raises(InvalidNumber, match="even"):
+            gt.validate(
+                UNIT, GENERAL, 1.0, counts=(20, 21), seeds=1, antithetic=True,
+                progress=lambda share, text: told.append(text),
+            )  # fmt: skip
+        assert not told
 
     def test_a_start_without_variance(self):
         with pytest.raises(InvalidNumber, match="no variance"):

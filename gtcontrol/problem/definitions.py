@@ -292,7 +292,8 @@ class TrackingProblem:
 class ValidationProblem:
     """Hold clouds of softmax tokens, `seeds` of each of `counts`, against the Gaussian law.
 
-    Clouds are drawn from `start` and move by the flow or through residual layers.
+    Clouds are drawn from `start` and move by the flow or through residual layers.  `backend` and
+    `dtype` are those of the softmax averages.
     """
 
     start: Gaussian
@@ -310,6 +311,8 @@ class ValidationProblem:
     rtol: float = 1e-4
     max_steps: int = 10_000
     name: str = ""
+    backend: str = "auto"
+    dtype: str = "float64"
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,10 +16,12 @@ from .courses import CloudCourse, LawCourse
 __all__ = [
     "DEPARTURE",
     "CountErrors",
+    "Excess",
     "Leaving",
     "Slope",
     "departure",
     "errors",
+    "excess",
     "fit_slope",
     "in_time",
     "middle",
@@ -35,6 +37,12 @@ ROUNDING = 1e-10
 
 #: Confidence of the interval of a slope.
 CONFIDENCE = 0.95
+
+#: An excess beyond a limit by this many standard errors is no chance.
+ERRORS = 2.0
+
+#: The median of normal values scatters by this much more than their mean.
+MEDIAN = math.sqrt(math.pi / 2)
 
 #: Quantiles of the band over clouds.
 LOW, HIGH = 0.1, 0.9
@@ -112,6 +120,60 @@ class Leaving:
     low: float
     high: float
     below: int
+
+
+@dataclass(frozen=True)
+class Excess:
+    """Relative excess of the total variance of clouds of N tokens, medians over the clouds.
+
+    Attributes
+    ----------
+    value, error : float
+        Over the law from the start, and the standard error of this median.
+    matched : float
+        Over the law that starts from each cloud's own moments.  The luck of the draw is left out.
+    spread : float
+        (r + 1)/N for tokens of rank r, 0 for moment-matched draws.  A sample covariance S_N has
+        E S_N² = (1 + (r + 1)/N) S² for S = I: its largest eigenvalues are too large, and where
+        growth is faster than linear, the law that starts from it overshoots by about that much.
+    """
+
+    value: float
+    error: float
+    matched: float
+    spread: float
+
+    def tells(self, limit: float) -> bool:
+        """Whether the law of own moments is near enough to tell an excess of this size."""
+        return self.spread <= limit
+
+    def systematic(self, limit: float) -> bool:
+        """Whether the excess is beyond a limit, by more than chance."""
+        seen = abs(self.value) > limit + ERRORS * self.error
+        return seen or (self.tells(limit) and abs(self.matched) > limit)
+
+
+def excess(
+    clouds: Sequence[CloudCourse], law: LawCourse, i: int, *, moment_matched: bool
+) -> Excess:
+    """Excess of the total variance of clouds with the same N at the i-th time.
+
+    The scatter of the clouds is that of the sample, for independent draws at least that of N
+    draws from the law itself, √(2/N) |S|/tr S.
+    """
+    n, size = clouds[0].count, law.traces[i]
+    values = [float(c.traces[i] / size) - 1 for c in clouds]
+    scatter = math.sqrt(2 / n) * float(np.linalg.norm(law.covariances[i] / size))
+    if len(values) > 1:
+        seen = float(np.std(values, ddof=1))
+        scatter = seen if moment_matched else max(seen, scatter)
+    rank = int(np.linalg.matrix_rank(law.covariances[i] / size, hermitian=True))
+    return Excess(
+        float(np.median(values)),
+        MEDIAN * scatter / math.sqrt(len(values)),
+        float(np.median([c.traces[i] / c.matched.traces[i] - 1 for c in clouds])),
+        0.0 if moment_matched else (rank + 1) / n,
+    )
 
 
 def errors(cloud: CloudCourse, law: LawCourse) -> tuple[Array, Array, Array]:

@@ -11,10 +11,13 @@ from scipy.stats import t as student
 from ..errors import ResultFileInvalid
 from .plain import pack_plain, plain, restore
 
-__all__ = ["NAMES", "Gaussianity", "ShapeStatistic"]
+__all__ = ["NAMES", "NEGLIGIBLE", "Gaussianity", "ShapeStatistic"]
 
 #: Statistics in the order in which they are told.
 NAMES = ("sliced", "leading", "spread", "skewness", "kurtosis")
+
+#: Principal directions with less variance than this fraction of the largest are left out.
+NEGLIGIBLE = 1e-7
 
 #: Chance that an exactly Gaussian cloud is called not Gaussian, to the accuracy of the baseline.
 LEVEL = 0.002
@@ -78,6 +81,9 @@ class Gaussianity:
         Gaussian clouds of the baseline.
     statistics : tuple of ShapeStatistic
         In the order of the list above.
+    left_out : int
+        Directions beside these r that vary, but by less than a deviation of 0.03 % of the
+        largest one: whitened, they would count as much as all others.
     """
 
     count: int
@@ -87,6 +93,7 @@ class Gaussianity:
     components: int
     draws: int
     statistics: tuple[ShapeStatistic, ...]
+    left_out: int = 0
 
     def __getitem__(self, name: str) -> ShapeStatistic:
         """The statistic of a name."""
@@ -130,6 +137,12 @@ class Gaussianity:
             f"score {s.score(self.draws):+.1f}"
             for s in self.statistics
         ]
+        if self.left_out:
+            many = "direction is" if self.left_out == 1 else "directions are"
+            lines.append(
+                f"  {self.left_out} {many} left out, with deviations below "
+                f"{math.sqrt(NEGLIGIBLE):.1g} of the largest; scale the coordinates to see them"
+            )
         return "\n".join([head, *lines])
 
     def pack(self) -> dict[str, Any]:

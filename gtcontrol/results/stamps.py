@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-__all__ = ["CLEAN_MARGIN", "SELF_WEIGHT", "Stamp"]
+__all__ = ["CLEAN_MARGIN", "SELF_WEIGHT", "Stamp", "freezing"]
 
 #: Softmax is clean while the logit variance is below log N minus this.
 CLEAN_MARGIN = 2.0
@@ -79,3 +79,16 @@ class Stamp:
             "dominant": "tokens attend mostly to themselves",
         }[self.self_attention]
         return f"{regime}; {attention}"
+
+
+def freezing(count: int, logit_variance: float) -> str:
+    """Why a flow of tokens whose scores are frozen needs so many steps; empty if they are not."""
+    stamp = Stamp(count, logit_variance, 0.0)
+    if stamp.regime != "frozen":
+        return ""
+    return (
+        f"the scores are frozen: their variance a² = {logit_variance:.3g} is beyond 2 log N = "
+        f"{2 * stamp.log_count:.3g}, so that a token attends to a single key, and its velocity "
+        "jumps whenever the key changes, which no step size resolves; take `layers` for the flow, "
+        "or smaller tokens or B"
+    )

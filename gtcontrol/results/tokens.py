@@ -71,6 +71,8 @@ class TokenRun(Result):
         Accepted steps (or layers), and evaluations of the velocity of all tokens.
     seconds : float
         Wall time spent.
+    reason : str
+        Why the steps did not suffice, in words, where it is known; else empty.
     """
 
     kind: ClassVar[str] = "tokens"
@@ -89,6 +91,7 @@ class TokenRun(Result):
     steps: int
     evaluations: int
     seconds: float
+    reason: str = ""
 
     @property
     def answered(self) -> bool:

@@ -17,10 +17,12 @@ from .base import Arrays, Result
 from .courses import CloudCourse, LawCourse, Shape, pack_courses
 from .deviations import (
     CountErrors,
+    Excess,
     Leaving,
     Slope,
     departure,
     errors,
+    excess,
     fit_slope,
     in_time,
     middle,
@@ -69,6 +71,8 @@ class Validation(Result):
         By number of tokens, then by draw.
     shapes : tuple of Shape
         Shape of the first cloud with most tokens, over time.
+    untested : str
+        Why its shape was not tested from some time on, in words; empty if nothing is missing.
     logit_variances : (k,) array
         E a² of the law at the times that it reached, in the worst head.
     tilts : (k,) array
@@ -98,6 +102,7 @@ class Validation(Result):
     self_weights: Array
     resolution: float
     seconds: float
+    untested: str = ""
 
     @property
     def answered(self) -> bool:
@@ -240,31 +245,37 @@ class Validation(Result):
         late = self.times[: len(self.law)][self.logit_variances > logs]
         return float(late[0]) if late.size else math.inf
 
-    @cached_property
+    @property
     def fullness(self) -> float | None:
         """Largest |x| over its bound, over clouds and times after the start; None if unknown."""
+        return None if self.fullest is None else self.fullest[0]
+
+    @cached_property
+    def fullest(self) -> tuple[float, float] | None:
+        """The same with the time at which it is so."""
         ratios = [
-            float(np.max(c.largest[1:] / c.bound[1:]))
+            max(zip(c.largest[1:] / c.bound[1:], self.times[1:], strict=False))
             for c in self.clouds
             if c.bound is not None and len(c) > 1
         ]
-        return max(ratios, default=None)
+        return (float(max(ratios)[0]), float(max(ratios)[1])) if ratios else None
 
     @property
     def _interrupted(self) -> bool:
         return self.status is Status.INTERRUPTED
 
-    @cached_property
+    @property
     def bias(self) -> float:
-        """Relative excess of the total variance over the law of a cloud's own moments.
+        """Relative excess of the total variance over the law: the value of :attr:`excess`."""
+        return self.excess.value
 
-        Median over the clouds with most tokens at the end of the window.  The luck of the draw
-        is left out, so it is small unless attention of so many tokens is not its mean field.
-        """
-        i = self.window - 1
-        some = [j for j, c in enumerate(self.clouds) if c.count == self.counts[-1]]
-        clouds = [self.clouds[j] for j in some if self._through(j)]
-        return float(np.median([c.traces[i] / c.matched.traces[i] - 1 for c in clouds]))
+    @cached_property
+    def excess(self) -> Excess:
+        """Relative excess of the total variance, with most tokens at the end of the window."""
+        i, n = self.window - 1, self.counts[-1]
+        some = [j for j, c in enumerate(self.clouds) if c.count == n and self._through(j)]
+        clouds = [self.clouds[j] for j in some]
+        return excess(clouds, self.law, i, moment_matched=self.problem.moment_matched)
 
     @cached_property
     def closure_errors(self) -> tuple[float, ...]:
@@ -286,8 +297,8 @@ class Validation(Result):
 
         DEPARTS if the law ends, or outgrows every cloud, before the horizon.  Else FOLLOWS if,
         with most tokens, the median errors of mean and covariance are within twice the sampling
-        error and :attr:`bias` is below 5 %; APPROACHES if the error of the covariance falls with
-        N like a power whose interval lies below -0.35; else BIASED.
+        error and :attr:`excess` is not above 5 % systematically; APPROACHES if the error of the
+        covariance falls with N like a power whose interval lies below -0.35; else BIASED.
         """
         if not self.errors or self.errors[-1].count != self.counts[-1] or self._interrupted:
             return TokenVerdict.UNDECIDED
@@ -297,7 +308,7 @@ class Validation(Result):
         explained = (
             last.covariance[1] <= EXPLAINED * last.covariance_floor + self.resolution
             and last.mean[1] <= EXPLAINED * last.mean_floor + self.resolution
-            and abs(self.bias) <= BIAS
+            and not self.excess.systematic(BIAS)
         )
         if explained:
             return TokenVerdict.FOLLOWS

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from .. import _check
 from .._check import Array
-from ..errors import InvalidNumber, InvalidShape
+from ..errors import InvalidMethod, InvalidNumber, InvalidShape
 from ..feedforward import FeedForward
 from ..gaussian import Gaussian
 from ..mixture import Mixture
@@ -61,6 +61,12 @@ def drawn(
 ) -> Array:
     """The tokens at time 0, given or drawn, shape (N, d)."""
     if not isinstance(tokens, Gaussian | Mixture):
+        for name in ("antithetic", "moment_matched"):
+            if getattr(problem, name):
+                raise InvalidMethod(
+                    f"`{name}` says how tokens are drawn from a law, but the tokens were given; "
+                    "leave it out."
+                )
         return _check.array("tokens", tokens, 2)
     if rng is None:
         raise InvalidNumber("`rng` is needed to draw tokens: pass a numpy Generator or a seed.")

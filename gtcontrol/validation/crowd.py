@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._check import Array
+from ..errors import InvalidNumber
 from ..gaussian import Gaussian
 from ..problem.definitions import ValidationProblem
 from ..progress import Progress
@@ -16,9 +17,12 @@ from ..status import Status
 from .laws import follow
 from .shape import gaussianity
 from .stamps import measure_attention
-from .tokens import simulate_tokens
+from .tokens import FINEST, SINGLE_RTOL, simulate_tokens
 
-__all__ = ["Crowd"]
+__all__ = ["FINEST_CROWD", "Crowd"]
+
+#: Smallest tolerance, so that there is a finer one.
+FINEST_CROWD = 1e-11
 
 #: How much finer the tolerance is by which the error of the integration is measured.
 FINER = 1e-2
@@ -51,6 +55,7 @@ class Crowd:
     resolution: float = 0.0
     clouds: list[CloudCourse] = field(default_factory=list)
     tested: list[Shape] = field(default_factory=list)
+    untested: str = ""
 
     def run(self) -> Status:
         """Move all clouds, those of few tokens first; the first ending that is no success.
@@ -82,7 +87,8 @@ class Crowd:
         run = self._move(tokens, p.rtol, rng)
         seen = self._course(count, run)
         if not self.clouds and p.layers is None:
-            finer = self._move(tokens, FINER * p.rtol, rng)
+            finest = FINEST if p.dtype == "float64" else SINGLE_RTOL
+            finer = self._move(tokens, max(FINER * p.rtol, finest), rng)
             self.resolution = _difference(run, finer, len(seen.matched))
         if count == p.counts[-1] and draw == 0 and self.shapes:
             self._test(run, len(seen), shaping)
@@ -108,6 +114,8 @@ class Crowd:
             feedforward=p.feedforward,
             rtol=rtol,
             max_steps=p.max_steps,
+            backend=p.backend,
+            dtype=p.dtype,
             observe=self.times,
             keep=tokens.shape[0],
             progress=report,
@@ -140,7 +148,7 @@ class Crowd:
         )
 
     def _test(self, run: TokenRun, reached: int, rng: np.random.Generator) -> None:
-        """Test the shape of a cloud at equally spaced times of observation."""
+        """Test the shape of a cloud at equally spaced times of observation, while it can be."""
         p = self.problem
         picked = np.linspace(0, self.times.size - 1, self.shapes).round().astype(np.intp)
         for i in np.unique(picked):
@@ -150,13 +158,17 @@ class Crowd:
                 min(self.done / (p.seeds * sum(float(n) ** 2 for n in p.counts)), 1.0),
                 f"shape of {run.problem.count} tokens at t = {self.times[i]:.4g}",
             )
-            told = gaussianity(
-                run.clouds[i],
-                directions=DIRECTIONS,
-                rng=rng,
-                baselines=BASELINES,
-                antithetic=p.antithetic,
-            )
+            try:
+                told = gaussianity(
+                    run.clouds[i],
+                    directions=DIRECTIONS,
+                    rng=rng,
+                    baselines=BASELINES,
+                    antithetic=p.antithetic,
+                )
+            except InvalidNumber as refused:  # too few tokens for their rank, or all are equal
+                self.untested = f"at t = {self.times[i]:.4g} {refused}".replace("`cloud`", "it", 1)
+                break
             self.tested.append(Shape(float(self.times[i]), run.problem.count, told))
 
 
@@ -170,5 +182,8 @@ def _common(first: Array, second: Array) -> int:
 def _difference(run: TokenRun, finer: TokenRun, most: int) -> float:
     """Largest relative difference of covariances while the law of the cloud goes on."""
     k = min(run.times.size, finer.times.size, most)
-    apart = np.linalg.norm(run.covariances[:k] - finer.covariances[:k], axis=(1, 2))
-    return float(np.max(apart / np.linalg.norm(finer.covariances[:k], axis=(1, 2)), initial=0.0))
+    # Scaled before norms are taken, whose squares could underflow or overflow.
+    units = np.trace(finer.covariances[:k], axis1=1, axis2=2)[:, None, None]
+    exact = finer.covariances[:k] / units
+    apart = np.linalg.norm(run.covariances[:k] / units - exact, axis=(1, 2))
+    return float(np.max(apart / np.linalg.norm(exact, axis=(1, 2)), initial=0.0))

@@ -9,12 +9,13 @@ from scipy.optimize import brentq
 
 from .. import _check
 from .._check import Array
-from ..errors import InvalidNumber, InvalidShape
+from ..errors import InvalidNumber
 from ..parameters import Parameters
 from ..results.tokens import TokenRun
 from ..results.trajectory import Trajectory
 from ..schedule import Schedule
 from .bounds import layer_growth, norm_bounds, value_norms
+from .pairing import require_pair
 
 __all__ = ["Departure", "detect_departure"]
 
@@ -57,7 +58,9 @@ def detect_departure(run: TokenRun, flow: Trajectory, share: float = 0.9) -> Dep
     Parameters
     ----------
     run : TokenRun
-        Tokens moved under the same parameters; observed often enough to be interpolated.
+        Tokens moved under the same parameters; observed often enough to be interpolated.  Draw
+        them ``moment_matched``, or let the flow start from their own moments: the variance of
+        independent draws is off by √(2/(N r)) from the start, which counts as departure.
     flow : Trajectory
         The flow of the moments, from the law of the tokens or from their own moments.
     share : float
@@ -69,14 +72,11 @@ def detect_departure(run: TokenRun, flow: Trajectory, share: float = 0.9) -> Dep
 
     Raises
     ------
-    InvalidShape, InvalidNumber
-        If the two have different dimensions, or the share is not in (0, 1).
+    InvalidShape, InvalidNumber, IncompatibleSchedule
+        If the two do not belong together (dimension, horizon, layers, parameters, or a start
+        that is neither the law of the draw nor its own moments), or the share is not in (0, 1).
     """
-    if run.problem.schedule.dim != flow.means.shape[1]:
-        raise InvalidShape(
-            f"the tokens have dimension {run.problem.schedule.dim}, the flow has "
-            f"{flow.means.shape[1]}."
-        )
+    require_pair(run, flow)
     part = _check.number("share", share, low=0.0, strict=True)
     if part >= 1:
         raise InvalidNumber(f"`share` must be below 1; it is {part:g}.")

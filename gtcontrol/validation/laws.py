@@ -14,7 +14,7 @@ from ..results.courses import LawCourse
 from ..simulation.run import simulate
 from ..status import Status
 
-__all__ = ["follow"]
+__all__ = ["LARGEST", "follow"]
 
 #: Relative tolerance of the law: far below any sampling error.
 RTOL = 1e-9

@@ -25,7 +25,7 @@ from ..schedule import Schedule
 from ..simulation.run import simulate
 from ..status import Status
 from .mean_field import WeightedLaw, gaussian_average, march, velocity
-from .nodes import Nodes, normal_nodes, padded
+from .nodes import Nodes, normal_nodes, number_of_nodes, padded
 from .short_times import finished, rate_of, resolved, told, wanted_times
 from .slices import directions, sliced
 
@@ -99,7 +99,7 @@ def follow_mixture(
         raise InvalidShape(f"`start` must be a Mixture, not {type(start).__name__}.")
     schedule, end = resolved(parameters, horizon, start.dim)
     wanted = wanted_times(times, end)
-    nodes = 1 << (_check.integer("count", count, low=2) - 1).bit_length()
+    nodes = number_of_nodes(_check.integer("count", count, low=2), start.dim)
     memory.require(
         f"{nodes} nodes for each of {len(start.laws)} components",
         60.0 * nodes * len(start.laws) * start.dim,

@@ -20,7 +20,7 @@ from ..feedforward import FeedForward
 from ..gaussian import Gaussian
 from ..moments.activations import mean_and_slope
 
-__all__ = ["Nodes", "normal_nodes", "padded"]
+__all__ = ["Nodes", "normal_nodes", "number_of_nodes", "padded"]
 
 #: Nodes for each expectation that is made exact, at least.
 NODES_PER_CONDITION = 6
@@ -52,6 +52,25 @@ class Nodes:
         return mean, 0.5 * (covariance + covariance.T)
 
 
+def number_of_nodes(wanted: int, dim: int, layer: FeedForward | None = None) -> int:
+    """The power of two that is not below the number of nodes that is wanted.
+
+    Raises
+    ------
+    InvalidNumber
+        If these are too few for what is made exact.
+    """
+    conditions = 1 + dim + dim * (dim + 1) // 2
+    conditions += 0 if layer is None else layer.hidden * (1 + dim)
+    nodes, least = 1 << (wanted - 1).bit_length(), NODES_PER_CONDITION * conditions
+    if nodes < least:
+        raise InvalidNumber(
+            f"`count` is {wanted}, too few nodes for {conditions} expectations that are to be "
+            f"exact in dimension {dim}; give at least {least}."
+        )
+    return nodes
+
+
 def normal_nodes(count: int, seed: int, law: Gaussian, layer: FeedForward | None = None) -> Nodes:
     """Nodes of N(0, I_d) for laws like `law`.
 
@@ -74,12 +93,7 @@ def normal_nodes(count: int, seed: int, law: Gaussian, layer: FeedForward | None
         If the nodes are too few for what is made exact.
     """
     d = law.dim
-    conditions = 1 + d + d * (d + 1) // 2 + (0 if layer is None else layer.hidden * (1 + d))
-    if count < NODES_PER_CONDITION * conditions:
-        raise InvalidNumber(
-            f"`count` is {count}, too few nodes for {conditions} expectations that are to be "
-            f"exact in dimension {d}; give at least {NODES_PER_CONDITION * conditions}."
-        )
+    number_of_nodes(count, d, layer)
     z = _white(count, d, seed)
     rows, columns = np.triu_indices(d)
     functions = [np.ones((count, 1)), z, z[:, rows] * z[:, columns]]

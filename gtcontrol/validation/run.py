@@ -22,12 +22,16 @@ from ..progress import Progress, silent
 from ..results.courses import LawCourse
 from ..results.validation import Validation
 from ..schedule import Schedule, resolve
+from . import kernels
 from .arguments import layer_of, observation_times
-from .crowd import Crowd
-from .laws import follow
+from .crowd import FINEST_CROWD, Crowd
+from .laws import LARGEST, follow
 from .stamps import stamp, tilt
 
 __all__ = ["validate"]
+
+#: Total variances below this lose digits in double precision.
+SMALLEST = 1e-290
 
 Random = np.random.Generator | int | np.integer
 
@@ -51,6 +55,8 @@ def validate(
     shapes: int = 6,
     rtol: float = 1e-4,
     max_steps: int = 10_000,
+    backend: str = "auto",
+    dtype: str = "float64",
     progress: Progress = silent,
     name: str = "",
 ) -> Validation:
@@ -97,11 +103,16 @@ def validate(
         ``gt.simulate(..., tokens=gt.FiniteTokens(N))``: a third curve beside clouds and law.
     shapes : int
         Times of observation at which the shape of the first cloud with most tokens is tested,
-        see :func:`gtcontrol.gaussianity`; 0 leaves it out.
+        see :func:`gtcontrol.gaussianity`; 0 leaves it out.  So does a cloud of too few tokens
+        for the directions in which they vary; the result says so.
     rtol : float
-        Relative tolerance of the integrator of the tokens; what it causes is measured.
+        Relative tolerance of the integrator of the tokens, at least 1e-11 (in single precision
+        1e-6); what it causes is measured.
     max_steps : int
         Bound on its accepted steps.
+    backend, dtype : str
+        What computes the softmax averages, and in which precision; see
+        :func:`gtcontrol.simulate_tokens`.
     progress : callable, optional
         Called as ``progress(fraction, text)``.
     name : str, optional
@@ -114,7 +125,7 @@ def validate(
 
     Raises
     ------
-    InvalidShape, InvalidNumber, IncompatibleSchedule
+    InvalidShape, InvalidNumber, InvalidMethod, IncompatibleSchedule
         If an argument does not fit the others.
     TooLarge
         If the clouds would not fit into memory.
@@ -142,10 +153,15 @@ def validate(
         mask_self,
         layer_of(feedforward, start.dim),
         bool(closure),
-        max(_check.number("rtol", rtol, low=0.0, strict=True), 1e-11),
+        _check.number("rtol", rtol, low=FINEST_CROWD),
         _check.integer("max_steps", max_steps, low=1),
         name,
+        backend,
+        dtype,
     )
+    for n in problem.counts:  # before any cloud has moved
+        kernels.choose(backend, dtype, n)
+        start.require_draws(n, antithetic=antithetic, moment_matched=moment_matched)
     times = _times(observe, problem.horizon, problem.layers)
     wanted = min(_check.integer("shapes", shapes, low=0), times.size)
     _require_memory(problem, times.size)
@@ -167,6 +183,7 @@ def validate(
         closures=closures,
         clouds=tuple(crowd.clouds),
         shapes=tuple(crowd.tested),
+        untested=crowd.untested,
         logit_variances=stamps[0],
         tilts=stamps[1],
         self_weights=stamps[2:],
@@ -189,6 +206,13 @@ def _check_start(start: Gaussian) -> int:
         raise InvalidNumber(
             "`start` has no variance: all tokens are equal and stay so, which `simulate` follows "
             "exactly."
+        )
+    with np.errstate(over="ignore", under="ignore"):
+        size = start.trace
+    if not SMALLEST < size < LARGEST:
+        raise InvalidNumber(
+            f"`start` has a total variance of {size:.3g}, which must lie between {SMALLEST:g} and "
+            f"{LARGEST:g} for double precision; rescale the tokens (and B by the inverse square)."
         )
     return start.dim
 

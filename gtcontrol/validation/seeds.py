@@ -11,6 +11,7 @@ from .. import _check
 from ..errors import InvalidNumber, InvalidShape
 from ..feedforward import FeedForward
 from ..gaussian import Gaussian
+from ..mixture import Mixture
 from ..parameters import Parameters
 from ..progress import Progress, silent
 from ..results.tokens import TokenRun
@@ -22,7 +23,7 @@ __all__ = ["simulate_token_seeds"]
 
 
 def simulate_token_seeds(
-    law: Gaussian,
+    law: Gaussian | Mixture,
     parameters: Parameters | Schedule,
     horizon: float | None = None,
     *,
@@ -48,7 +49,7 @@ def simulate_token_seeds(
 
     Parameters
     ----------
-    law : Gaussian
+    law : Gaussian or Mixture
         The law from which all tokens are drawn, of dimension d.
     parameters : Parameters or Schedule
     horizon : float, optional
@@ -75,11 +76,13 @@ max_steps, spread, name
     Raises
     ------
     InvalidShape, InvalidNumber
-        If `law` is no Gaussian, or the seeds are none, repeated or negative; and what
+        If `law` is no law to draw from, or the seeds are none, repeated or negative; and what
         :func:`gtcontrol.simulate_tokens` raises.
     """
-    if not isinstance(law, Gaussian):
-        raise InvalidShape(f"`law` must be a Gaussian to draw from, not {type(law).__name__}.")
+    if not isinstance(law, Gaussian | Mixture):
+        raise InvalidShape(
+            f"`law` must be a Gaussian or a Mixture to draw from, not {type(law).__name__}."
+        )
     chosen = _seeds(seeds)
     runs: list[TokenRun] = []
     for i, seed in enumerate(chosen):

@@ -10,7 +10,7 @@ from .. import _check
 from .._check import Array
 from ..errors import InvalidNumber, InvalidShape
 from ..problem import memory
-from ..results.gaussianity import NAMES, Gaussianity, ShapeStatistic
+from ..results.gaussianity import NAMES, NEGLIGIBLE, Gaussianity, ShapeStatistic
 
 __all__ = [
     "gaussianity",
@@ -21,8 +21,8 @@ __all__ = [
     "whiten",
 ]
 
-#: Principal directions with less variance than this fraction of the largest are dropped.
-NEGLIGIBLE = 1e-7
+#: Deviations below this fraction of the largest token are rounding.
+ROUNDING = 1e-14
 
 #: Rows of the products of all pairs of tokens that are held at the same time.
 ROWS = 256
@@ -99,8 +99,7 @@ def gaussianity(
         float(n) * (4 * d + 2 * slices + 2 * ROWS),
         "take fewer tokens or directions",
     )
-    x = _check.array("cloud", cloud, 2)
-    whitened, variances = whiten(x)
+    whitened, variances, left_out = _principal(_scaled(_check.array("cloud", cloud, 2)))
     r = variances.size
     generator = _generator(rng)
     rays = generator.standard_normal((slices, r))
@@ -118,7 +117,7 @@ def gaussianity(
             NAMES, seen, baseline.mean(axis=0), baseline.std(axis=0, ddof=1), strict=True
         )
     )
-    return Gaussianity(n, d, r, slices, min(leading, r), draws, statistics)
+    return Gaussianity(n, d, r, slices, min(leading, r), draws, statistics, left_out)
 
 
 def whiten(cloud: Array) -> tuple[Array, Array]:
@@ -140,21 +139,36 @@ def whiten(cloud: Array) -> tuple[Array, Array]:
     InvalidNumber
         If nothing varies, or N is not above r + 1: the Mahalanobis distances are then all equal.
     """
+    return _principal(cloud)[:2]
+
+
+def _scaled(cloud: Array) -> Array:
+    """The cloud divided by a power of two, so that no square overflows or underflows."""
+    _, exponent = np.frexp(np.max(np.abs(cloud), initial=0.0))
+    return np.asarray(np.ldexp(cloud, -int(exponent)))
+
+
+def _principal(cloud: Array) -> tuple[Array, Array, int]:
+    """What `whiten` returns, and how many directions vary but too little to be kept."""
     centred = cloud - cloud.mean(axis=0)
     unit = float(np.max(np.abs(centred), initial=0.0))
     size = float(np.max(np.abs(cloud), initial=0.0))
-    if not unit > 1e-14 * size:
-        raise InvalidNumber("`cloud` has no variance: all its tokens are equal.")
+    if not unit > ROUNDING * size:
+        equal = "" if np.ptp(cloud, axis=0).any() else ": all its tokens are equal"
+        raise InvalidNumber(
+            f"`cloud` has no variance beyond rounding{equal or '; subtract its mean first'}."
+        )
     n = cloud.shape[0]
     U, sigma, _ = np.linalg.svd(centred / unit, full_matrices=False)
-    kept = sigma**2 > NEGLIGIBLE * sigma[0] ** 2
-    r = int(np.count_nonzero(kept))
+    r = int(np.count_nonzero(sigma**2 > NEGLIGIBLE * sigma[0] ** 2))
+    rounding = ROUNDING * max(1.0, size / unit) * sigma[0]
     if n <= r + 1:
         raise InvalidNumber(
             f"`cloud` has {n} tokens that vary in {r} directions; its shape needs more than "
             f"{r + 1} tokens. Take more, or project it."
         )
-    return U[:, :r] * np.sqrt(n), (sigma[:r] * unit) ** 2 / n
+    left_out = int(np.count_nonzero(sigma[r:] > rounding))
+    return U[:, :r] * np.sqrt(n), (sigma[:r] * unit) ** 2 / n, left_out
 
 
 def _statistics(

@@ -25,7 +25,7 @@ from ..schedule import Schedule, resolve
 from ..simulation.run import simulate
 from ..status import Status
 from .mean_field import WeightedLaw, march, velocity
-from .nodes import Nodes, normal_nodes
+from .nodes import Nodes, normal_nodes, number_of_nodes
 from .slices import directions, sliced
 
 __all__ = ["closeness", "finished", "rate_of", "resolved", "told", "wanted_times"]
@@ -109,7 +109,7 @@ def closeness(
         raise InvalidNumber("`start` has rank 0: one token, which stays one.")
     schedule, end = resolved(parameters, horizon, start.dim)
     wanted = wanted_times(times, end)
-    nodes = 1 << (_check.integer("count", count, low=2) - 1).bit_length()
+    nodes = number_of_nodes(_check.integer("count", count, low=2), start.dim, layer)
     memory.require(f"{nodes} nodes", 40.0 * nodes * start.dim, "take fewer nodes")
     problem = ClosenessProblem(
         start, schedule, end, layer, nodes, _check.integer("seeds", seeds, low=1), name

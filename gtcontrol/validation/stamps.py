@@ -170,7 +170,8 @@ def _measure(
     _, B, beta = head
     queries = asking @ B.T if beta is None else asking @ B.T + beta
     scores = queries @ keys.T
-    variance = float(np.mean(np.var(scores, axis=1)))
+    with np.errstate(over="ignore"):  # beyond every log N anyway
+        variance = min(float(np.mean(np.var(scores, axis=1))), float(np.finfo(float).max))
     rows = np.arange(own.size)
     if mask_self:
         scores[rows, own] = -np.inf

@@ -17,6 +17,7 @@ from ..mixture import Mixture
 from ..parameters import Parameters
 from ..problem.definitions import TokenProblem
 from ..progress import Progress, silent
+from ..results.stamps import freezing
 from ..results.steering import Steering
 from ..results.tokens import TokenCheck, TokenRun
 from ..schedule import Schedule, resolve
@@ -25,8 +26,19 @@ from . import arguments, kernels
 from .arguments import Random
 from .bounds import norm_bounds
 from .cloud import Cloud, Motion, flow, layers as residual
+from .stamps import measure_attention
 
-__all__ = ["TokenRun", "check_tokens", "largest_logit_variance", "simulate_tokens"]
+__all__ = [
+    "FINEST",
+    "SINGLE_RTOL",
+    "TokenRun",
+    "check_tokens",
+    "largest_logit_variance",
+    "simulate_tokens",
+]
+
+#: Smallest relative tolerance of the integrator.
+FINEST = 3e-14
 
 #: Smallest relative tolerance of an integrator whose velocities are in single precision.
 SINGLE_RTOL = 1e-6
@@ -75,7 +87,7 @@ def simulate_tokens(
     rng : numpy.random.Generator or int, optional
         Source of randomness or its seed, needed to draw tokens and process noise.
     antithetic, moment_matched : bool
-        How the tokens are drawn; see :meth:`gtcontrol.Gaussian.sample`.
+        How the tokens are drawn from a law; see :meth:`gtcontrol.Gaussian.sample`.
     layers : int, optional
         Instead of the flow, apply this number of residual layers of step horizon/layers.
     feedforward : FeedForward, optional
@@ -92,12 +104,13 @@ def simulate_tokens(
         Precision of scores and weights; single precision is about twice as fast, and good for
         six digits of the velocity while scores stay moderate.
     rtol : float
-        Relative tolerance of the integrator, per token; at least 1e-6 in single precision.
+        Relative tolerance of the integrator, per token; at least 3e-14, in single precision 1e-6.
     max_steps : int
         Bound on the accepted steps.
     observe : int or (k,) array
         Number of equidistant times, or the times, at which the moments and some tokens are
-        kept.  With layers, the nearest layers.
+        kept.  With layers, the nearest layers.  Times that are given are kept as they are,
+        without start and end (but see where a run ends early).
     keep : int
         Number of tokens kept at these times, for pictures.
     spread : bool
@@ -145,7 +158,7 @@ def simulate_tokens(
         schedule,
         end,
         depth,
-        max(_check.number("rtol", rtol, low=0.0, strict=True), 3e-14),
+        _check.number("rtol", rtol, low=FINEST),
         _check.integer("max_steps", max_steps, low=1),
         tokens if isinstance(tokens, Gaussian | Mixture) else None,
         int(rng) if isinstance(rng, int | np.integer) else None,
@@ -219,7 +232,17 @@ def _result(problem: TokenProblem, cloud: Cloud, status: Status, seconds: float)
         steps=cloud.steps,
         evaluations=cloud.evaluations,
         seconds=seconds,
+        reason=_reason(problem, cloud, status),
     )
+
+
+def _reason(problem: TokenProblem, cloud: Cloud, status: Status) -> str:
+    """Why the steps did not suffice: scores that are frozen where the run ended."""
+    if status not in (Status.STEP_LIMIT, Status.STEP_SIZE):
+        return ""
+    p = problem.schedule(problem.schedule.snap(cloud.time))
+    seen = measure_attention(p, cloud.lift(cloud.tokens), mask_self=problem.mask_self)
+    return freezing(problem.count, seen.logit_variance)
 
 
 def check_tokens(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ...feedforward import FeedForward
 from ...gaussian import Gaussian
 from ...problem.expectations import Expect
-from ...problem.messages import fail
+from ...problem.messages import fail, located
 from ...problem.schema import Count, Number, Positive, Table, Vector
 from ...problem.sources import GaussianTable
 from ...problem.tables import FeedForwardTable, ParametersTable, PieceTable, build_schedule
@@ -115,6 +115,10 @@ class ClosenessDocument(KindDocument):
             self.parameters, self.piece or (), self.closeness.horizon, start.dim
         )
         layer = self.feedforward.build("`feedforward`", start.dim)
+        from ...validation.nodes import number_of_nodes  # only when such a file is prepared
+
+        with located("`closeness.count`"):
+            number_of_nodes(self.closeness.count, start.dim, layer)
         return ClosenessTask(
             self.expect, source.name, start, schedule, horizon, layer, self.closeness
         )

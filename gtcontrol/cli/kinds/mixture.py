@@ -120,6 +120,10 @@ class MixtureDocument(KindDocument):
         schedule, horizon = build_schedule(
             self.parameters, self.piece or (), self.mixture.horizon, start.dim
         )
+        from ...validation.nodes import number_of_nodes  # only when such a file is prepared
+
+        with located("`mixture.count`"):
+            number_of_nodes(self.mixture.count, start.dim)
         return MixtureTask(self.expect, source.name, start, schedule, horizon, self.mixture)
 
     def _start(self, folder: Path) -> Mixture:

@@ -11,6 +11,7 @@ from pydantic import Field
 from ...feedforward import FeedForward
 from ...gaussian import Gaussian
 from ...problem.expectations import Expect
+from ...problem.messages import fail, located
 from ...problem.schema import Approximate, Count, Flag, Number, Positive, Table, Text, Whole
 from ...problem.sources import GaussianTable
 from ...problem.tables import FeedForwardTable, ParametersTable, PieceTable, build_schedule
@@ -74,7 +75,7 @@ seeds = 4                    # clouds of each
 # What you expect of the result, if anything; the exit code is 1 if it does not come true.
 [expect]
 status = "SUCCESS"
-verdict = "FOLLOWS"            # or "APPROACHES", "BIASED", "DEPARTS"
+verdict = "FOLLOWS"            # or "APPROACHES", "BIASED", "DEPARTS", "UNDECIDED"
 # covariance_slope_at_most = -0.35   # of log error against log N; mean_slope, matched_slope
 # covariance_slope_at_least = -0.8
 # covariance_error_at_most = 0.05    # median, with most tokens; mean_error_at_most
@@ -87,7 +88,7 @@ verdict = "FOLLOWS"            # or "APPROACHES", "BIASED", "DEPARTS"
 # stamp_contains = "clean"           # the words about attention at the start, with most tokens
 """
 
-Verdicts = Literal["FOLLOWS", "APPROACHES", "BIASED", "DEPARTS"]
+Verdicts = Literal["FOLLOWS", "APPROACHES", "BIASED", "DEPARTS", "UNDECIDED"]
 Endings = Literal["SUCCESS", "OVERFLOW", "STEP_LIMIT", "STEP_SIZE"]
 
 #: The bound on the tokens is kept up to rounding and the error of the integrator.
@@ -111,7 +112,9 @@ class TokensTable(Table):
     moment_matched: Flag = False
     closure: Flag = False
     shapes: Whole = 6
-    rtol: Positive = 1e-4
+    rtol: Annotated[
+        float, Field(ge=1e-11, description="a number that is at least 1e-11", allow_inf_nan=False)
+    ] = 1e-4
     max_steps: Count = 10_000
 
 
@@ -155,7 +158,12 @@ class TokensDocument(KindDocument):
         schedule, horizon = build_schedule(
             self.parameters, self.piece or (), self.tokens.horizon, start.dim, "tokens"
         )
-        layer = None
+        t, layer = self.tokens, None
+        if len(set(t.counts)) < len(t.counts):
+            fail("tokens.counts", "holds the same number twice; give each once.")
+        with located("`tokens.counts`"):
+            for n in t.counts:
+                start.require_draws(n, antithetic=t.antithetic, moment_matched=t.moment_matched)
         if self.feedforward is not None:
             layer = self.feedforward.build("`feedforward`", start.dim)
         return TokensTask(self.expect, source.name, start, schedule, horizon, self.tokens, layer)

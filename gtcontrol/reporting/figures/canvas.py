@@ -13,8 +13,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from ..._check import Array
+from ..wording import number
 
 __all__ = [
     "BLACK",
@@ -31,6 +33,7 @@ __all__ = [
     "encode",
     "figure",
     "legend_right",
+    "plain_ticks",
     "scale_variance",
     "time_bar",
     "title",
@@ -49,6 +52,9 @@ DPI = 150
 
 #: Positive numbers that may stand on a logarithmic axis, whose margins must not overflow.
 SMALLEST, LARGEST = 1e-290, 1e290
+
+#: Ticks are plain numbers on axes that span less than this factor, and at most so many.
+DECADES, MOST_TICKS = 100.0, 7
 
 #: Variances that spread by more than this factor are drawn on a logarithmic axis.
 SPREAD = 3.0
@@ -110,6 +116,23 @@ def scale_variance(ax: Axes, values: Array) -> str:
     margin = 0.06 * math.log10(high / low) + 0.05
     ax.set_ylim(low * 10.0**-margin, high * 10.0**margin)
     return "variance (log scale)"
+
+
+def plain_ticks(ax: Axes) -> None:
+    """Write plain numbers on a logarithmic axis of y that spans less than two decades."""
+    low, high = ax.get_ylim()
+    if ax.get_yscale() != "log" or not 0 < low < high < DECADES * low:
+        return
+    first = math.floor(math.log10(low))
+    steps = [m * 10.0**k for k in range(first, first + 4) for m in range(1, 10)]
+    ticks = [x for x in steps if low <= x <= high]
+    if len(ticks) > MOST_TICKS:
+        ticks = [x for x in ticks if f"{x:.0e}"[0] in "125"]
+    if len(ticks) < 2:  # less than from one leading digit to the next
+        ticks = [float(x) for x in np.linspace(low, high, 5)[1:-1]]
+    ax.yaxis.set_major_locator(FixedLocator(ticks))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.set_yticklabels([number(x, 5) for x in ticks])
 
 
 def encode(fig: Figure) -> bytes:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
+from scipy.interpolate import PchipInterpolator
 
 from ..._check import Array
-from ...results.courses import CloudCourse
+from ...results.courses import CloudCourse, LawCourse
 from ...results.stamps import CLEAN_MARGIN
 from ...results.validation import Validation
-from ...status import TokenVerdict
+from ...status import Status, TokenVerdict
 from ..wording import number, percent
 from .canvas import (
     BLACK,
@@ -26,6 +28,7 @@ from .canvas import (
     SKY,
     decorate,
     figure,
+    plain_ticks,
     scale_variance,
     title,
 )
@@ -34,6 +37,13 @@ __all__ = ["pictures"]
 
 #: Colours of numbers of tokens, from the smallest to the largest.
 COLOURS = (SKY, ORANGE, RED, PURPLE, GREEN)
+
+#: Points between two times of observation at which a law that blows up is drawn, and how near to
+#: its end, relatively.
+FINER, NEAR = 8, 1e-4
+
+#: Variances of logits that spread by more than this factor are drawn on a logarithmic axis.
+WIDE = 30.0
 
 #: Variance beyond this multiple of the largest cloud's is off the picture.
 ABOVE = 3.0
@@ -81,12 +91,11 @@ def _variance(result: Validation) -> Figure:
     kind = "Gaussian layers" if result.problem.layers is not None else "Gaussian flow"
     law = result.law.traces
     ax.plot(
-        times[: law.size], law, color=BLACK, lw=2.0, ls="--",
+        *_finer(result.law, times), color=BLACK, lw=2.0, ls="--",
         marker="" if result.problem.layers is None else "o", ms=3.5, label=kind,
     )  # fmt: skip
     if result.continuous is not None:
-        flow = result.continuous.traces
-        ax.plot(times[: flow.size], flow, color=GREY, lw=1.6, label="Gaussian flow")
+        ax.plot(*_finer(result.continuous, times), color=GREY, lw=1.6, label="Gaussian flow")
         if math.isfinite(result.continuous.end):
             ax.axvline(result.continuous.end, color=GREY, ls=":", lw=1.4, label="flow blows up")
     for i, closure in enumerate(result.closures):
@@ -106,9 +115,37 @@ def _variance(result: Validation) -> Figure:
     top = max((float(np.max(x)) for x in seen[1:]), default=float(law[0]))
     inside = law[law <= ABOVE * top]
     label = scale_variance(ax, np.concatenate([inside, *seen[1:]]))
+    plain_ticks(ax)
     decorate(ax, "time t", f"total {label}")
     fig.legend(loc="outside lower center", ncols=4, fontsize=9, frameon=False)
     return fig
+
+
+def _finer(law: LawCourse, times: Array) -> tuple[Array, Array]:
+    """Times and total variances of a law; finer, and up to its pole at T, if it blows up.
+
+    Near a blow-up tr S grows like 1/(T - t): (T - t) tr S is what is interpolated.
+    """
+    seen, traces = times[: len(law)], law.traces
+    if law.status is not Status.BLOW_UP:
+        return seen, traces
+    nearest = NEAR * law.end
+    seen = seen[law.end - seen > nearest]
+    if not seen.size:
+        return times[: len(law)], traces
+    left = law.end - seen
+    parts = [np.linspace(a, b, FINER, endpoint=False) for a, b in pairwise(left)]
+    fine = np.concatenate([*parts, np.geomspace(left[-1], nearest, 4 * FINER)])
+    scaled = left * traces[: seen.size]
+    when = np.minimum(law.end - fine, seen[-1])
+    smooth, rest = np.full(fine.size, scaled[-1]), np.zeros(fine.size)
+    if seen.size > 1:
+        spline = PchipInterpolator(seen, scaled)
+        smooth = spline(when)
+        # Beyond the last time a parabola, level at the pole, goes on with the slope there.
+        bend = max(0.5 * left[-1] * float(spline(seen[-1], 1)), -0.75 * scaled[-1])
+        rest = bend * (1 - np.minimum(fine / left[-1], 1.0) ** 2)
+    return law.end - fine, np.asarray((smooth + rest) / fine)
 
 
 def _variance_title(result: Validation) -> str:
@@ -185,7 +222,9 @@ def _against_number(ax: Axes, result: Validation, name: str) -> None:
         n, matched[:, 1], color=ORANGE, lw=1.8, marker="s", ms=5, ls="-.",
         label="against the law of the cloud's own moments",
     )  # fmt: skip
-    ax.plot(n, floor, color=GREEN, lw=1.6, ls="--", label="sampling error of N draws")
+    ways = "independent draws (these match moments)"
+    draws = ways if result.problem.moment_matched else "draws"
+    ax.plot(n, floor, color=GREEN, lw=1.6, ls="--", label=f"sampling error of N {draws}")
     guide = seen[0, 1] * np.sqrt(n[0] / n)
     ax.plot(n, guide, color=GREY, lw=1.2, ls=":", label="slope −1/2")
     ax.set_xscale("log")
@@ -270,7 +309,7 @@ def _stamps(result: Validation) -> Figure:
     title(fig, _stamps_title(result))
     variance, weight, effective = fig.subplots(3, 1, sharex=True)
     times = result.times[: result.logit_variances.size]
-    top = 2.4 * math.log(max(result.problem.counts))
+    low, top = _logit_range(result)
     variance.plot(
         times, np.minimum(result.logit_variances, 10 * top), color=BLACK, lw=2.0, ls="--",
         label="predicted from the law",
@@ -281,9 +320,15 @@ def _stamps(result: Validation) -> Figure:
         _three(result, (variance, weight, effective), first, _colour(i))
         variance.axhline(math.log(n) - CLEAN_MARGIN, color=_colour(i), lw=1.0, ls=":")
         weight.plot(times, [s.self_weight for s in stamps], color=_colour(i), lw=1.4, ls="--")
-        effective.plot(times, [s.effective for s in stamps], color=_colour(i), lw=1.4, ls="--")
+        # Beyond log N the largest weight rules, and N exp(-a²) is no number of tokens any more.
+        told = [s.effective if s.logit_variance <= s.log_count else math.nan for s in stamps]
+        effective.plot(times, told, color=_colour(i), lw=1.4, ls="--")
     variance.plot([], [], color=GREY, lw=1.0, ls=":", label="log N − 2: clean below it")
-    variance.set_ylim(0.0, top)
+    if top > WIDE * low > 0:
+        variance.set_yscale("log")
+        variance.set_ylim(low / 1.3, top * 1.3)
+    else:
+        variance.set_ylim(0.0, 1.08 * top)
     for ax, label in (
         (variance, "logit variance a²"),
         (weight, "weight on itself"),
@@ -293,9 +338,25 @@ def _stamps(result: Validation) -> Figure:
         decorate(ax, "time t" if ax is effective else "", label)
     weight.set_ylim(bottom=0.0)
     effective.set_yscale("log")
+    plain_ticks(effective)
+    plain_ticks(variance)
     handles, labels = variance.get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=9, frameon=False)
     return fig
+
+
+def _logit_range(result: Validation) -> tuple[float, float]:
+    """Smallest and largest logit variance to be seen: what was measured, and the limits."""
+    limits = [math.log(n) - CLEAN_MARGIN for n in result.problem.counts]
+    lines = [x for x in limits if x > 0]
+    firsts = [c for n in result.counts for c in result.of_count(n)[:1]]
+    measured = np.concatenate([c.logit_variances for c in firsts]) if firsts else np.zeros(0)
+    law = result.logit_variances[np.isfinite(result.logit_variances)]
+    highest = ABOVE * float(np.max(measured)) if measured.size else math.inf
+    law = np.minimum(law, max(highest, max(lines, default=1.0)))
+    seen = np.concatenate([measured, law, lines])
+    seen = seen[np.isfinite(seen) & (seen > 0)]
+    return (float(seen.min()), float(seen.max())) if seen.size else (0.0, 1.0)
 
 
 def _three(

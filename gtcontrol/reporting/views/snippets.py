@@ -234,7 +234,7 @@ def validating(problem: ValidationProblem) -> str:
         return ""  # a function is not saved
     options = (
         "counts", "seeds", "layers", "mask_self", "feedforward", "antithetic", "moment_matched",
-        "closure", "rtol",
+        "closure", "rtol", "backend", "dtype",
     )  # fmt: skip
     listed = "".join(f"    {name}=p.{name},\n" for name in options)
     rng = "p.seed" if problem.seed is not None else "0"  # a generator is not saved

@@ -78,6 +78,7 @@ def _facts(result: TokenRun) -> list[Fact]:
     steps = count(result.steps, "step" if p.layers is None else "layer")
     return [
         Fact("status", f"{result.status.name}: {result.status.value}"),
+        *([Fact("why", result.reason)] if result.reason else []),
         Fact("reached", f"t = {number(float(result.times[-1]))} of {number(p.horizon)}"),
         Fact("total variance", f"{_variance(result, 0)} → {_variance(result, -1)}"),
         Fact("mean moved by", number(moved)),

@@ -7,14 +7,16 @@ import math
 import numpy as np
 
 from ...feedforward import FeedForward
-from ...results.deviations import CountErrors, Leaving, Slope
-from ...results.validation import Validation
+from ...results.deviations import Leaving, Slope
+from ...results.stamps import freezing
+from ...results.validation import BIAS, Validation
 from ...status import Status, TokenVerdict
 from ..wording import count, duration, error, number, percent
 from . import snippets
-from .base import Fact, Table, View
+from .base import Fact, View
 from .models import LAYER
 from .statements import law_fact
+from .validation_tables import departure_table, error_table, shape_table, stamp_table
 
 __all__ = ["view"]
 
@@ -33,9 +35,19 @@ _NOTES = (
     ),
 )
 
+#: A tilt this near to 1 is 1, up to the error of the law.
+AT_ONE = 1e-6
+
 _PAIRS = (
     "Tokens were drawn in opposite pairs. The mirror image of a token is no independent key: where "
     "B < 0 it draws attention as the token itself does where B > 0, and biases the covariance."
+)
+
+_MATCHED = (
+    "The draws have the mean and the covariance of the start exactly. That takes out most of the "
+    "error of independent draws, whose sampling error is given for comparison only; left are "
+    "higher moments, of order N^(-1/2), and the bias of softmax, of order 1/N, so that a slope "
+    "between -0.5 and -1 is no surprise."
 )
 
 _LINEARISED = (
@@ -44,24 +56,16 @@ _LINEARISED = (
     "Gaussian. What remains as N grows is the loss of shape."
 )
 
-_WORDS = {
-    "sliced": "sliced W₂ / deviation",
-    "leading": "the same, leading directions",
-    "spread": "Mahalanobis spread",
-    "skewness": "Mardia skewness / expected",
-    "kurtosis": "Mardia kurtosis, relative excess",
-}
-
 
 def view(result: Validation) -> View:
     """Put a validation into words."""
     p = result.problem
-    tables = [_error_table(result)] if result.errors else []
-    tables += [_stamp_table(result)]
+    tables = [error_table(result)] if result.errors else []
+    tables += [stamp_table(result)]
     if result.shapes:
-        tables.append(_shape_table(result))
+        tables.append(shape_table(result))
     if result.departures:
-        tables.append(_departure_table(result))
+        tables.append(departure_table(result))
     return View(
         title=p.name or f"Clouds of tokens, dimension {p.start.dim}",
         verdict=result.verdict.name if result.answered else result.status.name,
@@ -81,7 +85,11 @@ def view(result: Validation) -> View:
 
 def _asides(result: Validation) -> tuple[tuple[str, bool], ...]:
     p = result.problem
-    return (_PAIRS, p.antithetic), (_LINEARISED, p.feedforward is not None)
+    return (
+        (_PAIRS, p.antithetic),
+        (_MATCHED, p.moment_matched),
+        (_LINEARISED, p.feedforward is not None),
+    )
 
 
 def _headline(result: Validation) -> str:
@@ -105,31 +113,37 @@ def _facts(result: Validation) -> list[Fact]:
     facts = [
         Fact("verdict", f"{result.verdict.name}: {result.verdict.value}"),
         Fact("clouds", _arrival(result)),
+        *_frozen(result),
         Fact("the Gaussian law", _law(result)),
     ]
-    for name, slope in (
-        ("error of the covariance", result.covariance_slope),
-        ("error of the mean", result.mean_slope),
-        ("covariance, own moments", result.matched_slope),
-    ):
+    chance = "independent draws" if result.problem.moment_matched else "sampling"
+    slopes = {
+        "error of the covariance": result.covariance_slope,
+        "error of the mean": result.mean_slope,
+    }
+    if not result.problem.moment_matched:  # else the two laws are one
+        slopes["covariance, own moments"] = result.matched_slope
+    for name, slope in slopes.items():
         if slope is not None:
-            facts.append(Fact(name, f"falls like N^({_slope(slope)}); sampling N^(-0.5)"))
+            facts.append(Fact(name, f"falls like N^({_slope(slope)}); {chance} N^(-0.5)"))
     most = len(result.problem.counts) - 1
     if result.logit_variances.size:
         facts.append(Fact("attention at the start", result.stamps(most)[0].words))
         facts.append(Fact("attention stays clean", _clean(result, most)))
         facts.append(Fact("tilt", _tilt(result)))
     if result.errors and result.errors[-1].count == result.counts[-1]:
-        facts.append(Fact("systematic excess of variance", _bias(result)))
+        facts += _excess(result)
     leaving = result.departures[-1] if result.departures else None
     if leaving is not None and leaving.departed:
         facts.append(Fact("clouds leave", _leaving(leaving)))
     if result.closures:
         facts.append(Fact("corrected law", _corrected(result)))
-    if result.fullness is not None:
-        facts.append(Fact("longest token", f"up to {percent(_two(result.fullness))} of its bound"))
+    if result.fullest is not None:
+        facts.append(Fact("longest token", _longest(*result.fullest)))
     if result.shapes:
         facts.append(Fact("shape", _shape(result)))
+    if result.untested:
+        facts.append(Fact("shape not tested", _untested(result)))
     resolution = (
         "" if result.problem.layers is not None
         else f"; integration of the tokens is exact to {error(result.resolution)}"
@@ -146,7 +160,19 @@ def _slope(slope: Slope) -> str:
 
 def _arrival(result: Validation) -> str:
     whole = sum(c.status is Status.SUCCESS for c in result.clouds)
-    return f"{whole} of {len(result.clouds)} reached the horizon"
+    asked = result.problem.seeds * len(result.problem.counts)
+    words = f"{whole} of {asked} reached the horizon"
+    if len(result.clouds) < asked:
+        words += f"; {asked - len(result.clouds)} were not moved to the end, and are left out"
+    return words
+
+
+def _frozen(result: Validation) -> list[Fact]:
+    """Why clouds ran out of steps, if their scores are frozen."""
+    short = (Status.STEP_LIMIT, Status.STEP_SIZE)
+    ended = [c for c in result.clouds if c.status in short and len(c)]
+    words = (freezing(c.count, float(c.logit_variances[-1])) for c in ended)
+    return [Fact("why not all", w) for w in words if w][:1]
 
 
 def _law(result: Validation) -> str:
@@ -177,16 +203,34 @@ def _clean(result: Validation, i: int) -> str:
 def _tilt(result: Validation) -> str:
     largest = float(np.max(result.tilts[: result.window]))
     words = "below 1, so that errors of many tokens fall like N^(-0.5)"
-    if largest >= 1:
+    if result.problem.moment_matched:
+        words += " in the end, of moment-matched draws faster before"
+    if abs(largest - 1) <= AT_ONE:
+        words = "at 1, so that errors fall like N^(-0.5) times a power of log N"
+    elif largest > 1:
         words = "from 1 on errors fall more slowly than N^(-0.5)"
     return f"σ_max(LᵀBL) up to {number(largest, 3)} where errors are compared: {words}"
 
 
-def _bias(result: Validation) -> str:
-    return (
-        f"{percent(_two(result.bias))} beyond the law of a cloud's own moments at "
-        f"t = {number(float(result.times[result.window - 1]), 4)}, with {result.counts[-1]} tokens"
+def _excess(result: Validation) -> list[Fact]:
+    told, n = result.excess, result.counts[-1]
+    value = (
+        f"{percent(_two(told.value))} beyond the Gaussian law at "
+        f"t = {number(float(result.times[result.window - 1]), 4)}, with a standard error of "
+        f"{percent(_two(told.error))} (median of {count(len(result.of_count(n)), 'cloud')} of "
+        f"{n} tokens)"
     )
+    own = f"{percent(_two(told.matched))} beyond the law of a cloud's own moments"
+    if not told.tells(BIAS):
+        own += (
+            f", which is no measure of bias here: {n} tokens are few for "
+            f"{count(round(told.spread * n) - 1, 'direction')}, the eigenvalues of their "
+            "covariance are spread, and the law that starts from it overshoots"
+        )
+    facts = [Fact("systematic excess of variance", value)]
+    if not result.problem.moment_matched:
+        facts.append(Fact("excess over own moments", own))
+    return facts
 
 
 def _leaving(d: Leaving) -> str:
@@ -196,6 +240,12 @@ def _leaving(d: Leaving) -> str:
         f"{d.departed} of {d.clouds} clouds of {d.count} tokens leave the law of their own moments "
         f"(total variance off by 10 %, most with {side} of it){when}"
     )
+
+
+def _longest(ratio: float, when: float) -> str:
+    # Two digits would make all of it of 99.6 %.
+    share = percent(_two(ratio) if ratio < 0.95 else float(f"{ratio:.4g}"))
+    return f"up to {share} of its bound after the start, at t = {number(when, 3)}"
 
 
 def _corrected(result: Validation) -> str:
@@ -216,6 +266,10 @@ def _shape(result: Validation) -> str:
         f"{percent(_two(end['sliced'].baseline))}), the Mahalanobis spread "
         f"{number(end['spread'].value, 3)} (Gaussian {number(end['spread'].baseline, 3)})"
     )
+
+
+def _untested(result: Validation) -> str:
+    return f"of the first cloud of {result.counts[-1]} tokens: {result.untested}"
 
 
 def _statement(result: Validation) -> list[Fact]:
@@ -258,124 +312,23 @@ def _layer(layer: FeedForward | None) -> list[Fact]:
     return [Fact("feed-forward layer", f"{layer.name}, {count(layer.hidden, 'hidden unit')}")]
 
 
-def _error_table(result: Validation) -> Table:
-    rows = [_error_row(e) for e in result.errors]
-    failed = sum(e.failed for e in result.errors)
-    left_out = f" {count(failed, 'cloud')} did not get that far." if failed else ""
-    return Table(
-        "Errors of the clouds",
-        (
-            "N",
-            "covariance (10 % to 90 %)",
-            "own moments",
-            "sampling",
-            "mean (10 % to 90 %)",
-            "own moments",
-            "sampling",
-            "W₂/√(tr S)",
-        ),
-        tuple(rows),
-        f"Medians over the clouds, up to t = {number(result.compared_until, 4)}. Sampling: the "
-        f"error of N independent draws from the law itself at each time.{left_out}",
-    )
-
-
-def _error_row(e: CountErrors) -> tuple[str, ...]:
-    return (
-        str(e.count),
-        _banded(e.covariance),
-        error(e.matched_covariance[1]),
-        error(e.covariance_floor),
-        _banded(e.mean),
-        error(e.matched_mean[1]),
-        error(e.mean_floor),
-        error(e.distance[1]),
-    )
-
-
-def _banded(band: tuple[float, float, float]) -> str:
-    return f"{error(band[1])} ({error(band[0])} to {error(band[2])})"
-
-
-def _stamp_table(result: Validation) -> Table:
-    rows = []
-    for i, n in enumerate(result.problem.counts):
-        stamps = result.stamps(i)
-        first = next((c for c in result.clouds if c.count == n), None)
-        for k in dict.fromkeys((0, (len(stamps) - 1) // 2, len(stamps) - 1)):
-            measured = ("none", "none", "none")
-            if first is not None and k < len(first):
-                measured = (
-                    number(float(first.logit_variances[k]), 3),
-                    number(float(first.self_weights[k]), 2),
-                    number(float(first.effective[k]), 3),
-                )
-            s = stamps[k]
-            rows.append(
-                (
-                    str(n),
-                    number(float(result.times[k]), 4),
-                    f"{number(s.logit_variance, 3)} / {measured[0]}",
-                    number(s.log_count, 3),
-                    f"{number(s.self_weight, 2)} / {measured[1]}",
-                    f"{number(s.effective, 3)} / {measured[2]}",
-                    s.words,
-                )
-            )
-    return Table(
-        "Is softmax over N tokens like its mean field?",
-        ("N", "t", "logit variance", "log N", "weight on itself", "effective tokens", "in words"),
-        tuple(rows),
-        "Predicted from the law / measured in one cloud, in the worst head. Clean below log N − 2.",
-    )
-
-
-def _shape_table(result: Validation) -> Table:
-    rows = []
-    for s in result.shapes:
-        g = s.gaussianity
-        cells = [
-            f"{number(x.value, 3)} ({number(x.baseline, 3)}; {x.score(g.draws):+.1f})"
-            for x in g.statistics
-        ]
-        rows.append((number(s.time, 4), *cells, "yes" if g.gaussian else "NO"))
-    g = result.shapes[0].gaussianity
-    return Table(
-        f"Are {result.shapes[0].count} tokens Gaussian?",
-        ("t", *(_WORDS[x.name] for x in g.statistics), "Gaussian"),
-        tuple(rows),
-        "Value (mean of Gaussian clouds of this size; distance from it in standard deviations). "
-        f"Distances beyond ±{number(g.threshold, 2)} are not chance.",
-    )
-
-
-def _departure_table(result: Validation) -> Table:
-    rows = []
-    for d in result.departures:
-        when = ["none" if math.isinf(t) else number(t, 3) for t in (d.low, d.time, d.high)]
-        rows.append((str(d.count), f"{d.departed} of {d.clouds}", *when, f"{d.below}"))
-    return Table(
-        "When clouds leave the law of their own moments",
-        ("N", "clouds", "10 %", "median", "90 %", "with less variance"),
-        tuple(rows),
-        "The first time at which total variances differ by 10 %.",
-    )
-
-
 def _captions(result: Validation) -> dict[str, str]:
     flow = "" if result.continuous is None else ", and the flow that the layers approximate"
+    diamonds, matched = "", result.problem.moment_matched
+    if any(math.isfinite(d.time) for d in result.departures):
+        diamonds = " Diamonds: when half of the clouds have left the law of their own moments."
     captions = {
         "variance": (
             "Total variance of the clouds (median, and the band between the 10 % and 90 % "
-            f"quantiles) beside that of the Gaussian law{flow}. Diamonds: when half of the clouds "
-            "have left the law of their own moments."
+            f"quantiles) beside that of the Gaussian law{flow}.{diamonds}"
         )
     }
     if len(result.errors) > 1:
         captions["errors"] = (
             "Errors against the number of tokens up to "
             f"t = {number(result.compared_until, 4)}, beside the error of as many independent "
-            "draws from the law itself."
+            "draws from the law itself"
+            + (", whose moments do not match as those of these do." if matched else ".")
         )
     if result.shapes:
         captions["shape"] = (
