@@ -8,8 +8,8 @@ import numpy as np
 
 from .._check import Array
 from ..errors import InvalidNumber
-from ..results.gaussianity import NAMES, Gaussianity, ShapeStatistic
-from .shape import NEGLIGIBLE, mahalanobis, mardia_skewness, normal_cells, relative_distance
+from ..results.gaussianity import NAMES, NEGLIGIBLE, Gaussianity, ShapeStatistic
+from .shape import mahalanobis, mardia_skewness, normal_cells, relative_distance
 
 __all__ = ["ShapeSeries"]
 
