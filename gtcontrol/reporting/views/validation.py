@@ -139,7 +139,7 @@ def _facts(result: Validation) -> list[Fact]:
     if result.closures:
         facts.append(Fact("corrected law", _corrected(result)))
     if result.fullest is not None:
-        facts.append(Fact("longest token", _longest(*result.fullest)))
+        facts.append(Fact("longest token", _longest(result, *result.fullest)))
     if result.shapes:
         facts.append(Fact("shape", _shape(result)))
     if result.untested:
@@ -242,10 +242,12 @@ def _leaving(d: Leaving) -> str:
     )
 
 
-def _longest(ratio: float, when: float) -> str:
-    # Two digits would make all of it of 99.6 %.
-    share = percent(_two(ratio) if ratio < 0.95 else float(f"{ratio:.4g}"))
-    return f"up to {share} of its bound after the start, at t = {number(when, 3)}"
+def _longest(result: Validation, ratio: float, when: float) -> str:
+    ends = [c.largest[-1] / c.bound[-1] for c in result.clouds if c.bound is not None and len(c)]
+    return (
+        f"up to {percent(_two(ratio))} of its bound after the start, at t = {number(when, 3)}; up "
+        f"to {percent(_two(float(max(ends))))} at the end"
+    )
 
 
 def _corrected(result: Validation) -> str:
