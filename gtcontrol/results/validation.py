@@ -237,11 +237,8 @@ class Validation(Result):
     @property
     def final_trace(self) -> float | None:
         """Total variance at the horizon, median over the clouds with most tokens."""
-        last = [c.traces[-1] for c in self.clouds if c.count == self.counts[-1] and self._whole(c)]
-        return float(np.median(last)) if last else None
-
-    def _whole(self, cloud: CloudCourse) -> bool:
-        return len(cloud) == self.times.size
+        whole = [c for c in self.of_count(self.counts[-1]) if len(c) == self.times.size]
+        return float(np.median([c.traces[-1] for c in whole])) if whole else None
 
     def stamps(self, i: int) -> tuple[Stamp, ...]:
         """Stamps of the i-th number of tokens at the times that the law reached."""
@@ -271,10 +268,6 @@ class Validation(Result):
         ]
         return max(ratios, default=None)
 
-    @property
-    def _interrupted(self) -> bool:
-        return self.status is Status.INTERRUPTED
-
     @cached_property
     def bias(self) -> float:
         """Relative excess of the total variance over the law of a cloud's own moments.
@@ -296,7 +289,8 @@ class Validation(Result):
         error and :attr:`bias` is below 5 %; APPROACHES if the error of the covariance falls with
         N like a power whose interval lies below -0.35; else BIASED.
         """
-        if not self.errors or self.errors[-1].count != self.counts[-1] or self._interrupted:
+        interrupted = self.status is Status.INTERRUPTED
+        if not self.errors or self.errors[-1].count != self.counts[-1] or interrupted:
             return TokenVerdict.UNDECIDED
         if math.isfinite(self.life):
             return TokenVerdict.DEPARTS
