@@ -142,6 +142,21 @@ def test_the_parts_of_an_architecture_are_found(folders):
     assert stacks["bert-tanh"].blocks[0].mlp.activation == "gelu_tanh"
 
 
+@pytest.mark.parametrize("variant", tiny_models.FAMILIES)
+def test_what_a_configuration_leaves_out_is_the_librarys_default(folders, tmp_path, variant):
+    copy(folders(variant)[0], tmp_path)
+    path = tmp_path / "config.json"
+    config = json.loads(path.read_text())
+    for key in ("layer_norm_eps", "norm_eps", "hidden_act", "hidden_activation", "rope_parameters"):
+        config.pop(key, None)
+    path.write_text(json.dumps(config))
+    stack, whole = load(tmp_path), load(folders(variant)[0])
+    epsilon = {"dinov2": 1e-6, "modernbert": 1e-5}.get(variant, 1e-12)
+    assert stack.blocks[1].norm_mlp.epsilon == epsilon
+    assert stack.blocks[1].mlp.activation == whole.blocks[1].mlp.activation
+    assert stack.blocks[1].rope == whole.blocks[1].rope
+
+
 def test_weights_are_not_copied(folders):
     stack = load(folders("bert")[0], check=False)
     first = stack.blocks[0].attention.query

@@ -157,3 +157,8 @@ def test_other_graphs_are_refused(tmp_path):
 def test_a_folder_with_one_file_is_enough(exported, tmp_path):
     (tmp_path / "small.onnx").write_bytes(exported("vit")[0].read_bytes())
     assert load(tmp_path, check=False).name == "small"
+    settings = {"num_attention_heads": 3, "layer_norm_eps": 1e-3, "model_type": "vit"}
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    stack = load(tmp_path, check=False)  # with the settings that stand beside it
+    assert stack.name == "small"
+    assert stack.blocks[0].norm_mlp.epsilon == 1e-3

@@ -83,6 +83,7 @@ def _load_checkpoint(location: Location, check: bool) -> Stack:
     weights = read_weights(location.path)
     module, ignored = build(family, config, weights, location.name)
     del weights
+    config |= module.config.to_dict()  # with the defaults of the library
     names = Names(family, {name: _array(value) for name, value in module.state_dict().items()})
     blocks = blocks_of(names, config)
     stack = Stack(

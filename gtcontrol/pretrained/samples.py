@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.resources
 import sysconfig
+import warnings
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -60,7 +61,9 @@ def sample_text() -> str:
         path = root / f"{name}.py"
         if not path.is_file():
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of old escape sequences
+            tree = ast.parse(path.read_text(encoding="utf-8"))
         places = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
         docs = (ast.get_docstring(n) for n in ast.walk(tree) if isinstance(n, places))
         found.extend(doc for doc in docs if doc is not None and len(doc) > 80)

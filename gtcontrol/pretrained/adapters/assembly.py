@@ -17,6 +17,9 @@ __all__ = ["blocks_of", "final_norm_of", "token_embedding_of"]
 
 Index = tuple[int, ...]
 
+#: Defaults of the libraries for the epsilon of LayerNorm, where they are not 1e-12.
+_EPSILON = {"dinov2": 1e-6, "modernbert": 1e-5}
+
 
 def blocks_of(names: Names, config: dict[str, Any]) -> tuple[Block, ...]:
     """Return the blocks of a model in the order in which they are applied.
@@ -41,7 +44,7 @@ def blocks_of(names: Names, config: dict[str, Any]) -> tuple[Block, ...]:
 def _block(names: Names, config: dict[str, Any], index: Index, layer: int) -> Block:
     placement: Literal["pre", "post"] = "post" if names.family in ("bert", "albert") else "pre"
     first = "norm_attention"
-    epsilon = _epsilon(config)
+    epsilon = _epsilon(names.family, config)
     attention = _attention(names, config, index)
     absent = names.family == "modernbert" and names.layer_or_none(index, first) is None
     rope, window = _positions(config, layer) if names.family == "modernbert" else (None, None)
@@ -59,8 +62,9 @@ def _block(names: Names, config: dict[str, Any], index: Index, layer: int) -> Bl
     )
 
 
-def _epsilon(config: dict[str, Any]) -> float:
-    value = config.get("layer_norm_eps", config.get("norm_eps", 1e-12))
+def _epsilon(family: str, config: dict[str, Any]) -> float:
+    key = "norm_eps" if family == "modernbert" else "layer_norm_eps"
+    value = config.get(key, _EPSILON.get(family, 1e-12))
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
         raise ModelFileInvalid(
             f"the epsilon of LayerNorm in config.json must be a number >= 0; it is {value!r}."
@@ -129,17 +133,16 @@ def _mlp(names: Names, config: dict[str, Any], index: Index) -> Mlp:
     else:
         inner = names.layer(index, "inner")
         inner_bias = names.layer_or_none(index, "inner", "bias")
-    gated = names.family == "modernbert" or bool(config.get("use_swiglu_ffn"))
+    swiglu = names.family == "dinov2" and (bool(config.get("use_swiglu_ffn")) or gate is not None)
     key = "hidden_activation" if names.family == "modernbert" else "hidden_act"
     default = "gelu_new" if names.family == "albert" else "gelu"
-    swiglu = gated and names.family == "dinov2"
     return Mlp(
         inner=inner,
         inner_bias=_zeros(len(inner)) if inner_bias is None else inner_bias,
         outer=outer,
         outer_bias=_zeros(len(outer)) if outer_bias is None else outer_bias,
         activation="silu" if swiglu else activation_name({key: default} | config, key),
-        gated=gated,
+        gated=swiglu or names.family == "modernbert",
     )
 
 
@@ -173,7 +176,9 @@ def final_norm_of(names: Names, config: dict[str, Any]) -> Norm | None:
 def _outside_norm(names: Names, config: dict[str, Any], part: str) -> Norm:
     weight = names.outside(part)
     bias = names.outside_or_none(part, "bias")
-    return Norm(weight, _zeros(len(weight)) if bias is None else bias, _epsilon(config))
+    return Norm(
+        weight, _zeros(len(weight)) if bias is None else bias, _epsilon(names.family, config)
+    )
 
 
 def token_embedding_of(names: Names, config: dict[str, Any], tokenizer: str) -> Embedding:

@@ -99,14 +99,17 @@ def locate(source: str | os.PathLike[str]) -> Location:
 
 
 def _folder(path: Path) -> Location:
-    if (path / "config.json").is_file():
+    """The checkpoint of a folder, or its one ONNX file if it holds no weights beside."""
+    configured = (path / "config.json").is_file()
+    models = sorted(path.glob("*.onnx"))
+    weighed = any((path / file).is_file() for file in WEIGHT_FILES)
+    if len(models) == 1 and not (configured and weighed):
+        return Location(models[0].stem, models[0])
+    if configured:
         name = path.resolve().name
         if name in _NAMELESS:
             name = str(read_json(path / "config.json").get("_name_or_path") or name)
         return Location(name.rstrip("/").rpartition("/")[2], path)
-    models = sorted(path.glob("*.onnx"))
-    if len(models) == 1:
-        return Location(models[0].stem, models[0])
     raise ModelFileInvalid(
         f"{path} has no config.json; give a folder with config.json and weights "
         f"({WEIGHT_FILES[0]} or {WEIGHT_FILES[2]}), or an ONNX file."

@@ -81,7 +81,8 @@ def _layout(weights: dict[str, Floats], path: Path) -> tuple[str, str]:
                 return name[: -len(mark)], family
     raise UnsupportedModel(
         f"{path} has no layers named as those of BERT, ViT, DeiT or DINOv2 (looked for "
-        f"{_MARKS[-1][0]}); export the model with the names of its modules."
+        f"{_MARKS[-1][0]}); export the model with the names of its modules, as "
+        "`torch.onnx.export(..., dynamo=False)` does."
     )
 
 
