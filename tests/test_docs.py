@@ -33,8 +33,8 @@ from tests import real_models
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 
-#: Pages whose code loads the small model that comes in a package.
-WITH_MODELS = {"docs/how-to/inspect.md", "docs/how-to/pretrained.md"}
+#: Pages whose code runs models, most of them the small one that comes in a package.
+WITH_MODELS = {"docs/how-to/inspect.md", "docs/how-to/pretrained.md", "docs/theory/layers.md"}
 
 PAGES = [ROOT / "README.md", *sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)]
 

@@ -316,30 +316,35 @@ def test_the_space_of_scores_is_as_good_as_the_whole_space():
 
 @pytest.mark.parametrize("count", [512, 8192])
 def test_the_law_of_a_head_is_how_well_its_affine_map_explains_it(count):
-    """R² = 1/(1 + tr(W_V S W_V') e^(a²)/(N tr(G S G'))) where a² < 1, in a random BERT layer."""
+    """R² = 1/(1 + tr(W_V S W_V') e^(a²)/(N tr(G S G'))) where a² < 1, in a random layer."""
     rng = np.random.default_rng(23)
     d, heads, k = 48, 4, 12
     of = weights(rng, d, heads, k, 0.8, bias=0.1)
     x = rng.standard_normal((1 + 4096 // count, count, d))
-    asking = x[:, :512]
-    made = attention_moments(of, np.zeros(d), np.eye(d), FiniteTokens(count))
-    field = attention_moments(of, np.zeros(d), np.eye(d), None)
-    for h in range(heads):
+    assert laws_hold(of, x, np.zeros(d), np.eye(d)) == heads
+
+
+def laws_hold(of, x, mean, S):
+    """Hold the law against softmax on tokens (T, N, d); return how many heads have a² < 1."""
+    count, k, asking = x.shape[1], of.head_width, x[:, :512]
+    made = attention_moments(of, mean, S, FiniteTokens(count))
+    field = attention_moments(of, mean, S, None)
+    calm = np.flatnonzero(field.logit_variance < 1)
+    for h in calm:
         q, y, v = (
             z @ getattr(of, n)[h].T + getattr(of, f"{n}_bias")[h]
             for z, n in ((asking, "query"), (x, "key"), (x, "value"))
         )
         shares = np.exp(of.scale * q @ np.swapaxes(y, 1, 2))
         seen = (shares / shares.sum(axis=2, keepdims=True) @ v).reshape(-1, k)
-        line = field.rows[h] @ asking.reshape(-1, d).T
-        error = seen - seen.mean(axis=0) - line.T
-        measured = 1 - np.sum(error**2) / np.sum((seen - seen.mean(axis=0)) ** 2)
-        a = field.logit_variance[h]
-        assert a < 1
-        noise = np.sum(of.value[h] ** 2) * math.exp(a) / count
-        law = 1 / (1 + noise / np.sum(field.rows[h] ** 2))
+        line = field.rows[h] @ (asking.reshape(-1, of.width) - mean).T
+        centre = seen.mean(axis=0)
+        measured = 1 - np.sum((seen - centre - line.T) ** 2) / np.sum((seen - centre) ** 2)
+        noise = np.sum((of.value[h] @ S) * of.value[h]) * math.exp(field.logit_variance[h]) / count
+        law = 1 / (1 + noise / np.sum((field.rows[h] @ S) * field.rows[h]))
         assert measured == pytest.approx(law, abs=0.03)
         assert made.explained[h] == pytest.approx(law, abs=0.03)
+    return calm.size
 
 
 # -- blocks and stacks -----------------------------------------------------------------------
@@ -387,6 +392,23 @@ def test_the_means_of_sequences_do_not_depend_on_softmax_where_it_is_uniform():
         np.testing.assert_allclose(law.shared, shared, atol=1e-6 * np.abs(shared).max())
         total = S * (1 - 1 / N) + shared
         np.testing.assert_allclose(law.covariance, total, atol=1e-6 * np.abs(total).max())
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_tokens_that_do_not_attend_stay_independent(placement):
+    """So the mean of a sequence of N has the Nth part of their covariance, whatever the norms."""
+    rng = np.random.default_rng(32)
+    d, N = 8, 11
+    of = block(rng, d, placement)
+    values = {name: getattr(of.attention, name) for name in of.attention.__dataclass_fields__}
+    mute = AttentionWeights(**values | {"value": np.zeros_like(of.attention.value)})
+    alone = Block(mute, of.mlp, of.norm_attention, of.norm_mlp, placement)
+    start = gt.Gaussian(rng.standard_normal(d), rng.standard_normal((d, d)))
+    law = TokenLaw.of(start, FiniteTokens(N))
+    for _ in range(2):
+        law = block_moments(alone, law, FiniteTokens(N)).output
+        wanted = law.covariance / N
+        np.testing.assert_allclose(law.shared, wanted, atol=1e-12 * np.abs(wanted).max())
 
 
 def test_a_block_that_adds_nothing_leaves_the_law():
@@ -595,6 +617,17 @@ def test_minilm_is_predicted_for_three_blocks():
     assert fits["chain"][0].excess < 0.08
     for near, far in zip(fits["chain"], fits["mean_field"], strict=True):
         assert near.covariance < far.covariance
+
+
+@pytest.mark.slow
+def test_the_law_of_a_head_holds_in_minilm():
+    real_models.require()
+    of = real_models.stack(real_models.MINILM)
+    real = pretrained.embeddings(of, "real", sequences=16, tokens=512)
+    flat = real.reshape(-1, real.shape[-1]).astype(float)
+    start = gt.Gaussian.from_covariance(flat.mean(axis=0), np.cov(flat.T))
+    x = start.sample(16 * 512, np.random.default_rng(1)).reshape(16, 512, -1)
+    assert laws_hold(of.blocks[0].attention, x, start.mean, start.covariance) >= 4
 
 
 @pytest.mark.slow
