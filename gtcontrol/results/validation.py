@@ -266,7 +266,7 @@ class Validation(Result):
 
     @property
     def bias(self) -> float:
-        """Relative excess of the total variance over the law: the value of :attr:`excess`."""
+        """Relative excess of the total variance over the law: the value of ``excess``."""
         return self.excess.value
 
     @cached_property
@@ -297,7 +297,7 @@ class Validation(Result):
 
         DEPARTS if the law ends, or outgrows every cloud, before the horizon.  Else FOLLOWS if,
         with most tokens, the median errors of mean and covariance are within twice the sampling
-        error and :attr:`excess` is not above 5 % systematically; APPROACHES if the error of the
+        error and ``excess`` is not above 5 % systematically; APPROACHES if the error of the
         covariance falls with N like a power whose interval lies below -0.35; else BIASED.
         """
         if not self.errors or self.errors[-1].count != self.counts[-1] or self._interrupted:

@@ -62,7 +62,7 @@ def closeness(
     range: the covariance is off by O(t²) there, but W₂, which sees its root, by O(t).)
 
     The true law is the mean field of infinitely many tokens, carried by weighted nodes whose
-    errors vanish at t = 0 (see :mod:`gtcontrol.validation.nodes`), so that orders show at
+    errors vanish at t = 0 (see ``gtcontrol.validation.nodes``), so that orders show at
     short times already; what the nodes leave is seen from one set to the next.
 
     Parameters
