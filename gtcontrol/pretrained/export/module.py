@@ -137,6 +137,12 @@ class ResidualTransformer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Move tokens (N, d) or (batch, N, d) through all layers; clouds of a batch are apart."""
+        if not isinstance(x, Tensor):
+            raise InvalidShape(
+                f"tokens must be a torch tensor of shape (N, {self.dim}) or (batch, N, "
+                f"{self.dim}), not {type(x).__module__}.{type(x).__qualname__}; convert them by "
+                f"`torch.tensor(tokens, dtype=torch.{_named(self.step.dtype)})`."
+            )
         if x.dim() not in (2, 3) or x.shape[-1] != self.dim:
             raise InvalidShape(
                 f"tokens must have shape (N, {self.dim}) or (batch, N, {self.dim}); they have "
