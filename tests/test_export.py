@@ -33,6 +33,7 @@ from gtcontrol.pretrained.export.run import layers_of, weights_of
 from gtcontrol.pretrained.export.source import source_of
 from gtcontrol.problem import memory
 from gtcontrol.problem.definitions import ExportProblem
+from gtcontrol.reporting import html
 from gtcontrol.reporting.files import write_all
 from gtcontrol.reporting.views import view
 from gtcontrol.results.export import ExportCheck
@@ -362,6 +363,11 @@ class TestModule:
             (lambda: torch.zeros(4, 3, dtype=torch.float64), r"\(N, 2\) .*they have \(4, 3\)"),
             (lambda: torch.zeros(2, dtype=torch.float64), r"they have \(2,\)"),
             (lambda: torch.zeros(1, 1, 4, 2, dtype=torch.float64), "batch, N, 2"),
+            (
+                lambda: np.zeros((4, 2)),
+                r"torch tensor of shape \(N, 2\) or \(batch, N, 2\), not numpy.ndarray; .*float64",
+            ),
+            (lambda: [[0.0, 1.0]], "not builtins.list"),
             (lambda: torch.zeros(4, 2), "tokens are float32, the module is float64"),
             (lambda: torch.zeros(1, 2, dtype=torch.float64), "needs another token"),
         ],
@@ -498,6 +504,7 @@ class TestCheck:
     def test_the_tokens_arrive_up_to_sampling_and_the_layers(self):
         seen = checked(count=2500, exact=True, layers=(2, 4, 8))
         assert seen.arrives
+        assert seen.as_predicted
         assert np.all(np.abs(seen.token_errors - seen.law_errors) <= 3 * seen.floor)
         assert np.all(seen.exact_errors <= 3 * seen.floor)
         assert seen.token_order == pytest.approx(1.0, abs=0.2)
@@ -505,14 +512,22 @@ class TestCheck:
 
     def test_a_network_with_queries_and_keys_exchanged_is_caught(self, monkeypatch):
         """It has Bᵀ instead of B."""
-        assert checked(count=2500, layers=[16]).arrives
+        assert checked(count=2500, layers=[16]).as_predicted
 
         def exchanged(layers, **options):
             made = factorise(layers, **options)
             return replace(made, query=made.key, key=made.query)
 
         monkeypatch.setattr("gtcontrol.pretrained.export.check.factorise", exchanged)
-        assert not checked(count=2500, layers=[16]).arrives
+        assert not checked(count=2500, layers=[16]).as_predicted
+
+    def test_so_few_layers_miss_as_predicted(self):
+        seen = checked(count=2000, layers=[1])
+        assert seen.error > 2 * seen.chance  # or nothing was shown
+        assert not seen.arrives
+        assert seen.as_predicted
+        assert view(seen).verdict == "AS PREDICTED"
+        assert checked(count=2000, layers=[1], exact=True).arrives
 
     def test_masks_and_precision_are_passed_on(self):
         plain, masked = checked(layers=[4]), checked(layers=[4], mask_self=True)
@@ -628,13 +643,50 @@ class TestWords:
         assert "off like 1/layers^1" in text
         assert "4 layers of step 0.25, dimension 2, 1 head of width 2" in " ".join(text.split())
 
+        assert "explains up to 4.5 %" in " ".join(text.split())
+        assert view(made_by_hand()).verdict == "ARRIVES"
+        assert view(made_by_hand()).good
+
     def test_what_misses(self):
         seen = replace(made_by_hand(exact=False), law_errors=np.array([0.1, 0.01]))
         assert not seen.arrives
-        assert seen.expected == pytest.approx(0.01 + 3 * 0.015)
-        assert "more than sampling and the number of layers explain" in " ".join(
-            seen.summary().split()
-        )
+        assert not seen.as_predicted
+        assert seen.chance == pytest.approx(3 * 0.015 + 1e-5)
+        assert view(seen).verdict == "MISSES"
+        text = " ".join(seen.summary().split())
+        assert "which sampling and so few layers, whose law is 1 % away, do not explain" in text
+        assert "Take more tokens" in text
+
+    def test_what_misses_as_so_few_layers_must(self):
+        seen = made_by_hand(exact=False)
+        assert not seen.arrives
+        assert seen.as_predicted
+        assert view(seen).verdict == "AS PREDICTED"
+        assert not view(seen).good
+        text = " ".join(seen.summary().split())
+        assert "as so few layers must be: their Gaussian law is 10 % away" in text
+        assert "corrected ones (`exact`) have the moments of the plan" in text
+        assert "Take more tokens" not in text
+
+    def test_closer_than_the_law_is_not_as_predicted(self):
+        seen = replace(made_by_hand(exact=False), law_errors=np.array([9.0, 4.0]))
+        assert not seen.as_predicted
+        assert view(seen).verdict == "MISSES"
+
+    def test_corrected_layers_that_miss(self):
+        seen = replace(made_by_hand(), exact_errors=np.array([0.02, 0.05]))
+        assert seen.as_predicted  # the plain ones
+        assert view(seen).verdict == "MISSES"
+        text = " ".join(seen.summary().split())
+        assert "more than sampling explains; after 4 plain layers 10 %, as predicted" in text
+
+    @pytest.mark.parametrize("exact", [False, True])
+    def test_the_equations_of_the_report_are_those_of_layers(self, exact):
+        seen = made_by_hand(exact=exact)
+        page = html.render(seen, {})
+        box = page.split('<div class="equations">')[1].split("</div>")[0]
+        assert "S⁺ = (I + h M) S (I + h M)ᵀ" in box
+        assert ("A = (Φ − I) / h − V S B" in box) == exact
 
     def test_orders_of_rounding_errors_are_none(self):
         seen = replace(made_by_hand(), law_errors=np.array([1e-12, 1e-13]))
@@ -751,6 +803,7 @@ class TestKind:
         assert type(plan).__name__ == "Steering"
         assert not plan.answered
         assert [f.key for f in task.findings(plan) if not f.met] == ["status", "arrives"]
+        assert task.observe(plan).keys() == task.observe(made_by_hand()).keys()
 
     def test_interrupted_before_anything_was_tried(self):
         task = prepared(**{'controls = "AVBb"': 'method = "constant-affine"'})

@@ -340,6 +340,8 @@ def refused(folder, words=None):
 #: Values that are written for readers only, and can be computed from the rest.
 DERIVED = {
     "answered",
+    "arrives",
+    "as_predicted",
     "errors",
     "gap",
     "orders",

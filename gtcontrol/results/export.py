@@ -23,10 +23,13 @@ from .tokens import SAMPLING_BAND
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["NEGLIGIBLE", "ExportCheck"]
+__all__ = ["NEGLIGIBLE", "RESOLUTION", "ExportCheck"]
 
 #: Relative errors up to this size are rounding errors, and have no order.
 NEGLIGIBLE = 1e-9
+
+#: Relative errors up to this size may come from the integration of the plan.
+RESOLUTION = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,15 +114,23 @@ class ExportCheck(Result):
         return float((self.exact_errors if self.problem.exact else self.token_errors)[-1])
 
     @property
-    def expected(self) -> float:
-        """Largest error that sampling and the finite number of layers explain together."""
-        law = 0.0 if self.problem.exact else float(self.law_errors[-1])
-        return law + SAMPLING_BAND * self.floor
+    def chance(self) -> float:
+        """Largest error that sampling explains: three times :attr:`floor`, and integration."""
+        return SAMPLING_BAND * self.floor + RESOLUTION
 
     @property
     def arrives(self) -> bool:
-        """Whether the network that is kept returns the moments of the target, as explained."""
-        return self.error <= self.expected
+        """Whether the network that is kept reaches the target: its error is within chance."""
+        return self.error <= self.chance
+
+    @property
+    def as_predicted(self) -> bool:
+        """Whether most plain layers miss as their Gaussian law does, up to chance.
+
+        Chance grows with the law that is sampled, whose size is at most 1 + its error.
+        """
+        law = float(self.law_errors[-1])
+        return abs(float(self.token_errors[-1]) - law) <= (1.0 + law) * self.chance
 
     def to_torch(self) -> torch.nn.Module:
         """Return the network that is kept; see :func:`gtcontrol.to_torch`."""
@@ -141,6 +152,8 @@ class ExportCheck(Result):
             "layers": list(p.layers),
             "weights": sizes,
             "orders": {"law": self.order, "tokens": self.token_order},
+            "arrives": self.arrives,
+            "as_predicted": self.as_predicted,
         }
         names = (*_CURVES, "baseline", "mean", "covariance", "before", "after")
         arrays |= {name: getattr(self, name) for name in names}

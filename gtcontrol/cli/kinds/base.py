@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from ...problem.schema import Document
 from ...progress import Progress
 from ...results.base import Result
 
-__all__ = ["KindDocument", "Source", "Task"]
+__all__ = ["KindDocument", "Source", "Task", "lacking"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,18 @@ class Source:
 
     name: str
     folder: Path
+
+
+def lacking(extra: str, *packages: str) -> str:
+    """Say which of the packages of an extra are not installed; empty if all are."""
+    missing = [name for name in packages if find_spec(name) is None]
+    if not missing:
+        return ""
+    are = "is" if len(missing) == 1 else "are"
+    return (
+        f"running it needs {' and '.join(missing)}, which {are} not installed: "
+        f"`pip install 'gtcontrol[{extra}]'`."
+    )
 
 
 class Task(ABC):
@@ -34,6 +47,11 @@ class Task(ABC):
     @abstractmethod
     def about(self) -> str:
         """The problem in a few words: kind, dimension, rank."""
+
+    @property
+    def lacks(self) -> str:
+        """What is not installed and running needs, with the remedy; empty if nothing is."""
+        return ""
 
     @abstractmethod
     def run(self, progress: Progress) -> Result:

@@ -15,7 +15,7 @@ from ...progress import Progress
 from ...results.export import ExportCheck
 from ...results.steering import Steering
 from ...status import Status
-from .base import KindDocument, Source, Task
+from .base import KindDocument, Source, Task, lacking
 from .steer import SteerDocument, SteerTable
 
 __all__ = ["ABOUT", "DOCUMENT", "TEMPLATE"]
@@ -60,7 +60,8 @@ exact = true                 # correct A and b of each layer, so that its law is
 # What you expect of the result, if anything; the exit code is 1 if it does not come true.
 [expect]
 status = "SUCCESS"
-arrives = true               # what comes out is explained by sampling and the number of layers
+arrives = true               # what comes out is as close to the target as sampling allows
+# as_predicted = true        # plain layers miss as their law does, up to sampling
 # error_at_most = 0.05       # over the size of the target
 # order_at_least = 0.7       # in 1/layers, of the law of plain layers; also token_order
 # order_at_most = 1.3
@@ -87,6 +88,7 @@ class ExportExpect(Expect):
 
     status: Literal["SUCCESS"] | None = None
     arrives: Flag | None = None
+    as_predicted: Flag | None = None
     error_at_most: Positive | None = None
     order_at_least: Number | None = None
     order_at_most: Number | None = None
@@ -130,6 +132,11 @@ class ExportTask(Task):
         listed = ", ".join(map(str, self.table.layers))
         return f"{self.steering.about.replace('steer', 'export', 1)}, {listed} layers"
 
+    @property
+    def lacks(self) -> str:
+        """Torch, if it is not installed."""
+        return lacking("torch", "torch")
+
     def run(self, progress: Progress) -> ExportCheck | Steering:
         """Make the plan, then its layers; a plan that does not arrive is returned itself."""
         from ...pretrained.export.check import check_export
@@ -162,11 +169,12 @@ class ExportTask(Task):
     def observe(self, result: ExportCheck | Steering) -> Mapping[str, Any]:
         """Values by the names that ``[expect]`` uses."""
         if isinstance(result, Steering):
-            names = ("arrives", "error", "order", "token_order")
+            names = ("arrives", "as_predicted", "error", "order", "token_order")
             return {"status": result.status.name, **dict.fromkeys(names)}
         return {
             "status": result.status.name,
             "arrives": result.arrives,
+            "as_predicted": result.as_predicted,
             "error": result.error,
             "order": result.order,
             "token_order": result.token_order,

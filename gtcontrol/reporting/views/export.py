@@ -10,6 +10,7 @@ from ...results.tokens import SAMPLING_BAND
 from ..wording import count, duration, number, percent
 from . import snippets
 from .base import Fact, Table, View
+from .models import CORRECTED, RESIDUAL
 from .statements import law_fact
 
 __all__ = ["order_words", "view"]
@@ -27,6 +28,7 @@ def view(result: ExportCheck) -> View:
         statement=tuple(_statement(result)),
         captions=_captions(result),
         notes=_notes(result),
+        model=CORRECTED if p.exact else RESIDUAL,
         tables=(_errors(result),),
         command=snippets.command(p.name),
         code=snippets.exporting(p),
@@ -41,22 +43,37 @@ def order_words(order: float) -> str:
 def _verdict(result: ExportCheck) -> str:
     if not result.answered:
         return result.status.name
-    return "ARRIVES" if result.arrives else "MISSES"
+    if result.arrives:
+        return "ARRIVES"
+    return "AS PREDICTED" if _too_few(result) else "MISSES"
+
+
+def _too_few(result: ExportCheck) -> bool:
+    """Whether plain layers miss only because there are so few of them."""
+    return not result.problem.exact and not result.arrives and result.as_predicted
 
 
 def _headline(result: ExportCheck) -> str:
     p, tried = result.problem, result.layers[-1]
-    kind = "corrected layers" if p.exact else "layers"
+    kind = "corrected " if p.exact else ""
     ending = "" if result.answered else f" {result.status.value}"
     words = (
-        f"After {tried} {kind} of softmax attention the moments of {p.count} tokens are "
-        f"{percent(result.error)} of the target's size away from the target (samples of the target "
-        f"itself: {percent(result.floor)} on average)"
+        f"After {count(tried, f'{kind}layer')} of softmax attention the moments of {p.count} "
+        f"tokens are {percent(result.error)} of the target's size away from the target "
+        f"(samples of the target itself: {percent(result.floor)} on average)"
     )
+    law, plain = percent(float(result.law_errors[-1])), percent(float(result.token_errors[-1]))
     if p.exact:
-        words += f"; after {tried} plain layers {percent(float(result.token_errors[-1]))}"
-    if not result.arrives:
-        words += ", more than sampling and the number of layers explain"
+        why = "" if result.arrives else ", more than sampling explains"
+        says = "as predicted" if result.as_predicted else f"where their Gaussian law is {law} away"
+        words += f"{why}; after {count(tried, 'plain layer')} {plain}, {says}"
+    elif _too_few(result):
+        words += (
+            f", as so few layers must be: their Gaussian law is {law} away. More layers come "
+            "closer, and corrected ones (`exact`) have the moments of the plan"
+        )
+    elif not result.arrives:
+        words += f", which sampling and so few layers, whose law is {law} away, do not explain"
     return f"{words}.{ending}"
 
 
@@ -66,11 +83,19 @@ def _facts(result: ExportCheck) -> list[Fact]:
     facts.append(
         Fact(
             "tokens",
-            f"off by {percent(result.error)}; sampling and the layers explain up to "
-            f"{percent(result.expected)}",
+            f"off by {percent(result.error)}; sampling explains up to {percent(result.chance)}",
         )
     )
-    if not result.arrives:
+    facts.append(
+        Fact(
+            "law of plain layers",
+            f"off by {percent(float(result.law_errors[-1]))} with "
+            f"{count(result.layers[-1], 'layer')}; tokens through them "
+            f"{percent(float(result.token_errors[-1]))}, "
+            + ("as predicted" if result.as_predicted else "not as predicted"),
+        )
+    )
+    if not result.arrives and not _too_few(result):
         facts.append(
             Fact(
                 "tokens miss",

@@ -1,10 +1,10 @@
-"""The model behind a result, for its report, where a Gaussian does not stay one."""
+"""The model behind a result, for its report, where it is not the flow of a Gaussian."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-__all__ = ["LAYER", "MIXTURE", "Model"]
+__all__ = ["CORRECTED", "LAYER", "MIXTURE", "RESIDUAL", "Model"]
 
 
 @dataclass(frozen=True)
@@ -75,4 +75,45 @@ MIXTURE = Model(
         ("mₖ, Sₖ, pₖ", "mean, covariance and weight of component k"),
         ("πₖ(x)", "share of its attention that the token x gives to component k"),
     ),
+)
+
+#: Exported layers, with the parameters of the plan at the beginning of their step.
+RESIDUAL = Model(
+    introduction=(
+        "A plan moves tokens, vectors x of dimension d, in continuous depth. Exported, it is n "
+        "residual layers of softmax attention of step h = T/n; each moves tokens, and the "
+        "Gaussian law N(m, S) of very many of them, by"
+    ),
+    equations=(
+        "x⁺ = x + h (A x + b + V · (softmax average over the tokens))",
+        "m⁺ = m + h m′, with m′ = (A + V) m + V S (B m + β) + b",
+        "S⁺ = (I + h M) S (I + h M)ᵀ, with M = A + V S B",
+        "B = W_Kᵀ W_Q / √k, β = W_Kᵀ b_Q / √k, V = W_O W_V for each head; heads add up",
+    ),
+    explanation=(
+        "The law of these layers is exact for each of them, and differs from the flow of the "
+        "plan, S′ = M S + S Mᵀ, by O(h): so few layers miss the target by themselves. Finitely "
+        "many tokens differ from this law by chance."
+    ),
+    terms=(
+        ("h, n, T", "step, number of layers, horizon"),
+        ("β", "score bias: token x looks at token y with weight proportional to exp⟨B x + β, y⟩"),
+        ("W, b_Q, k", "weights and bias of queries, keys, values, outputs; width of a head"),
+    ),
+)
+
+#: The same, with A and b such that the law after every layer is that of the plan.
+CORRECTED = replace(
+    RESIDUAL,
+    equations=(
+        *RESIDUAL.equations,
+        "corrected: A = (Φ − I) / h − V S B, b = (m⁺ − m) / h − A m − V (m + S (B m + β))",
+    ),
+    explanation=(
+        f"{RESIDUAL.explanation} In the flow from the start a token at x at time t is at "
+        "m⁺ + Φ (x − m) at time t + h, with Φ′ = M Φ along it. Corrected layers keep V, B and β "
+        "and have the A and b above, so that each is this map on the law of its tokens, for "
+        "every n."
+    ),
+    terms=(*RESIDUAL.terms, ("Φ", "the matrix by which deviations from the mean move in a step")),
 )
