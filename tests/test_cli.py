@@ -444,6 +444,24 @@ def test_new_writes_a_file_that_check_accepts_and_run_runs(kind):
     assert gt.load(f"runs/{kind}").answered
 
 
+def test_check_tells_what_is_not_installed(monkeypatch):
+    monkeypatch.setattr("gtcontrol.cli.kinds.base.find_spec", lambda name: None)
+    for name, words in {
+        "export-planar": "torch, which is not installed: `pip install 'gtcontrol[torch]'`.",
+        "pretrained-vit": "torch, which is not installed: `pip install 'gtcontrol[pretrained]'`.",
+        "pretrained-deit": (
+            "torch and transformers, which are not installed: "
+            "`pip install 'gtcontrol[pretrained]'`."
+        ),
+    }.items():
+        done = gtcontrol("check", name)
+        assert done.exit_code == 0
+        assert done.stdout.endswith(f"); running it needs {words}\n")
+    assert gtcontrol("check", "steer-planar").stdout.endswith(")\n")
+    monkeypatch.setattr("gtcontrol.cli.kinds.base.find_spec", lambda name: object())
+    assert gtcontrol("check", "export-planar").stdout.endswith(")\n")
+
+
 def test_new_alone_lists_the_kinds():
     done = gtcontrol("new")
     assert done.exit_code == 0

@@ -143,7 +143,8 @@ def check(problem: Problem) -> None:
 
     path = find(problem)
     task = kinds.prepare(kinds.read(path), path)
-    say(f"{path}: valid ({task.about})")
+    hint = f"; {task.lacks}" if task.lacks else ""
+    say(f"{path}: valid ({task.about}){hint}")
 
 
 @app.command()

@@ -15,7 +15,7 @@ from ...problem.schema import Count, Number, Positive, Table, Text, Whole
 from ...progress import Progress
 from ...results.inspection import Inspection
 from ...status import LayerVerdict
-from .base import KindDocument, Source, Task
+from .base import KindDocument, Source, Task, lacking
 
 __all__ = [
     "ABOUT",
@@ -136,6 +136,16 @@ class InspectTask(Task):
         """Kind, model and input."""
         t = self.table
         return f"inspect, {t.model}, {t.input} input, {t.sequences} sequences of {t.tokens} tokens"
+
+    @property
+    def lacks(self) -> str:
+        """What the model certainly needs and is not installed."""
+        model = self.table.model
+        if model.endswith(".onnx"):
+            return lacking("pretrained", "torch", "onnx")
+        if model.startswith("package:") or (self.folder / model).is_dir():  # perhaps of ONNX
+            return lacking("pretrained", "torch")
+        return lacking("pretrained", "torch", "transformers")
 
     def run(self, progress: Progress) -> Inspection:
         """Load the model, run it, and follow Gaussians through it."""
