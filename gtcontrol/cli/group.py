@@ -72,5 +72,6 @@ class OneLineGroup(TyperGroup):
 def _command(error: Any) -> str:
     """The command that an error of usage is about, as it is typed."""
     context = getattr(error, "ctx", None)
-    inner = context is not None and context.parent is not None
-    return f"gtcontrol {context.info_name}" if inner else "gtcontrol"
+    if context is None or context.parent is None:
+        return "gtcontrol"
+    return f"gtcontrol {context.info_name}"
