@@ -51,10 +51,16 @@ def prepared():
     return folder
 
 
+@pytest.mark.filterwarnings("always:asked for")
 @pytest.mark.parametrize("variant", ["bert", "deit", "modernbert"])
 def test_a_folder_is_inspected_and_everything_is_written(variant, prepared):
-    done = gtcontrol("inspect", prepared(variant), "--input", "real", "--data", "tokens.npy")
+    data = ("--input", "real", "--data", "tokens.npy", "--tokens", 100)
+    done = gtcontrol("inspect", prepared(variant), *data)
     assert done.exit_code == 0, done.output
+    assert done.stderr == (
+        "gtcontrol: warning: asked for 100 tokens, used 40: the sequences of tokens.npy have so "
+        "many.\n"
+    )
     assert "NOT predicted: tokens" in done.stdout
     folder = Path("runs") / variant
     assert f"Report: {folder / 'report.html'}" in done.stdout
