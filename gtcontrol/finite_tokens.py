@@ -43,17 +43,17 @@ class FiniteTokens:
     self_key: bool = True
 
     def __post_init__(self) -> None:
-        count = _check.integer("count", self.count, low=2)
-        if count > MOST:
-            raise InvalidNumber(
-                f"`count` is {count:.3g}, more than the {MOST:.0e} tokens that double precision "
-                "tells from infinitely many; leave `tokens` out for the mean field."
-            )
+        count = _counted("count", self.count)
         if not isinstance(self.self_key, bool):
             raise InvalidShape(
                 f"`self_key` must be True or False, not {type(self.self_key).__name__}."
             )
         object.__setattr__(self, "count", count)
+
+    @classmethod
+    def named(cls, name: str, count: object, *, self_key: bool = True) -> FiniteTokens:
+        """Return tokens whose number is the argument `name` of a caller, as messages call it."""
+        return cls(_counted(name, count), self_key=self_key)
 
     @property
     def others(self) -> int:
@@ -64,3 +64,13 @@ class FiniteTokens:
     def log_count(self) -> float:
         """Logarithm of N: the variance of the scores must stay below it for the mean field."""
         return math.log(self.count)
+
+
+def _counted(name: str, count: object) -> int:
+    number = _check.integer(name, count, low=2)
+    if number > MOST:
+        raise InvalidNumber(
+            f"`{name}` is {number:.3g}, more than the {MOST:.0e} tokens that double precision "
+            "tells from infinitely many; use the mean field, without a number of tokens."
+        )
+    return number

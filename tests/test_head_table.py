@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 import gtcontrol as gt
 from gtcontrol import pretrained
-from gtcontrol.errors import InvalidShape
+from gtcontrol.errors import InvalidNumber, InvalidShape
 from gtcontrol.finite_tokens import FiniteTokens
 from gtcontrol.pretrained import AttentionWeights, Block, Mlp, Norm, Stack
 from gtcontrol.pretrained.heads import block_heads, tabulate_heads
@@ -21,7 +21,7 @@ from gtcontrol.pretrained.measurement import (
     moments,
     wanted,
 )
-from tests import real_models
+from tests import inspections, real_models
 from tests.oracles import transformer
 
 
@@ -210,3 +210,24 @@ def test_the_last_layer_of_a_vision_transformer_expands_and_the_first_contract()
     first = table.of_layer(1)
     assert sum(row.balance_V < 0 < row.balance_B for row in first) >= 4
     assert sum(row.balance_V > 0 and row.balance_B > 0.8 for row in table.of_layer(12)) >= 2
+
+
+@pytest.mark.parametrize("head", [-1, 3, 2.0])
+@pytest.mark.parametrize("what", ["V", "B", "beta", "value_offset", "output_of"])
+def test_heads_that_are_not_there_are_refused(what, head):
+    attention = inspections.tiny(depth=1).blocks[0].attention
+    assert getattr(attention, what)(np.int64(2)) is not None
+    with pytest.raises(InvalidNumber, match="`head` "):
+        getattr(attention, what)(head)
+
+
+def test_arguments_of_a_stack_are_called_by_their_names():
+    stack, law = inspections.tiny(depth=1), gt.Gaussian(np.zeros(24), np.eye(24))
+    for ask in (stack.heads, stack.propagate, lambda of, n: stack.forecast(of, 1, n)):
+        with pytest.raises(InvalidNumber, match="`tokens` must be at least 2; it is -3"):
+            ask(law, -3)
+        with pytest.raises(InvalidNumber, match=r"`tokens` is 1e\+16, more than"):
+            ask(law, 10**16)
+    for wrong in (3, None, [1, 2]):
+        with pytest.raises(InvalidShape, match="`moments` must be a Gaussian or a sequence"):
+            stack.heads(wrong)

@@ -51,10 +51,16 @@ def prepared():
     return folder
 
 
+@pytest.mark.filterwarnings("always:asked for")
 @pytest.mark.parametrize("variant", ["bert", "deit", "modernbert"])
 def test_a_folder_is_inspected_and_everything_is_written(variant, prepared):
-    done = gtcontrol("inspect", prepared(variant), "--input", "real", "--data", "tokens.npy")
+    data = ("--input", "real", "--data", "tokens.npy", "--tokens", 100)
+    done = gtcontrol("inspect", prepared(variant), *data)
     assert done.exit_code == 0, done.output
+    assert done.stderr == (
+        "gtcontrol: warning: asked for 100 tokens, used 40: the sequences of tokens.npy have so "
+        "many.\n"
+    )
     assert "NOT predicted: tokens" in done.stdout
     folder = Path("runs") / variant
     assert f"Report: {folder / 'report.html'}" in done.stdout
@@ -110,6 +116,7 @@ holds_at_least = 4
         (("there", "--tokens", "many"), "Invalid value for '--tokens'"),
         (("",), "MODEL is empty"),
         ((), "Missing argument 'MODEL'"),
+        (("there", "--token", "8"), "See `gtcontrol inspect --help`."),
     ],
 )
 def test_mistakes_are_one_line(arguments, words):
@@ -120,6 +127,7 @@ def test_a_missing_package_is_named():
     real_models.require()
     assert "pip install --no-deps no-such-thing" in refused("inspect", "package:no-such-thing")
     assert "/nowhere" in refused("inspect", "/nowhere/at/all")
+    assert "`package:` is followed by no name" in refused("inspect", "package:")
 
 
 def test_a_folder_in_the_way_is_refused_before_the_work(monkeypatch):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gtcontrol as gt
-from gtcontrol.errors import GtcontrolError, InvalidMethod, InvalidNumber, MissingPackage
+from gtcontrol.errors import GtcontrolError, InvalidMethod, InvalidNumber, MissingPackage, TooLarge
 from gtcontrol.pretrained import Block, Stack, measurement
 from gtcontrol.pretrained.adapters.packages import find_in_package
 from gtcontrol.pretrained.forward import BlockRecord
@@ -19,7 +19,7 @@ from gtcontrol.reporting.views.inspection import ranges
 from gtcontrol.results.layers import LawProfile
 from gtcontrol.status import LayerVerdict, Status
 from gtcontrol.validation.shape_series import ShapeSeries
-from tests import real_models
+from tests import real_models, tiny_models
 from tests.inspections import made, mlp, norm, signed, tiny
 
 RNG = np.random.default_rng(0)
@@ -302,8 +302,26 @@ class TestInspect:
         assert "\n" not in str(caught.value)
 
     def test_too_few_tokens_for_the_width(self, tmp_path):
-        with pytest.raises(InvalidNumber, match="2 sequences of 10 tokens are 20 tokens; tiny"):
+        with pytest.raises(
+            InvalidNumber, match="2 sequences of 10 tokens are 20 tokens; tiny"
+        ) as e:
             inspected(tiny(depth=1), tmp_path, normal(24, T=2, N=10))
+        assert "needs more than 25: take at least 3 `sequences`." in str(e.value)
+
+    def test_the_size_is_checked_before_the_numerics(self, tmp_path, monkeypatch):
+        from gtcontrol.pretrained import loading
+
+        real_models.require("torch", "transformers")
+        monkeypatch.setattr(loading, "check_against_module", lambda *_: pytest.fail("compared"))
+        for variant in ("bert", "vit"):
+            folder = tiny_models.save(tiny_models.build(variant), tmp_path / variant)
+            with pytest.raises(InvalidNumber, match="at least 13 `tokens`, or at least 3 `seq"):
+                gt.pretrained.inspect(folder, tokens=10, sequences=2)
+            for options in ({"tokens": 10**9}, {"sequences": 10**9}):
+                with pytest.raises(TooLarge, match=f"inspecting {variant} on .* would take about"):
+                    gt.pretrained.inspect(folder, **options)
+            with pytest.raises(InvalidNumber, match="`layers` is 4, but"):
+                gt.pretrained.inspect(folder, layers=4)
 
 
 # -- words and pictures --------------------------------------------------------------------

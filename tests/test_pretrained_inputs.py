@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 import gtcontrol as gt
-from gtcontrol.errors import InvalidMethod, InvalidNumber, InvalidShape, ModelFileInvalid
+from gtcontrol.errors import (
+    InvalidMethod,
+    InvalidNumber,
+    InvalidShape,
+    ModelFileInvalid,
+    TooLarge,
+)
 from tests import real_models, tiny_models
 
 real_models.require()
@@ -19,6 +25,7 @@ from PIL import Image  # noqa: E402
 
 from gtcontrol.pretrained.adapters.tokenizer import tokenizer_of  # noqa: E402
 from gtcontrol.pretrained.entrance import embed_images, embed_words, interpolated  # noqa: E402
+from gtcontrol.pretrained.extra import shortened  # noqa: E402
 from gtcontrol.pretrained.images import image_files, prepare, read_crops  # noqa: E402
 from gtcontrol.pretrained.samples import (  # noqa: E402
     sample_photograph,
@@ -67,7 +74,8 @@ TEXT = "The cat sat on the mat. The cats sat. " * 30
 def test_text_becomes_the_tokens_of_the_model(bert, tmp_path):
     path = tmp_path / "cats.txt"
     path.write_text(TEXT)
-    x = embeddings(bert, "real", path, sequences=100, tokens=10)
+    with pytest.warns(UserWarning, match=r"asked for 100 sequences, used 45: .*cats.txt has no"):
+        x = embeddings(bert, "real", path, sequences=100, tokens=10)
     # 12 words in a repetition ("cats" is two), 8 of them in a sequence between [CLS] and [SEP].
     assert x.shape == (45, 10, 24)
     ids = [[2, 5, 6, 7, 9, 5, 8, 11, 5, 3]]
@@ -92,7 +100,10 @@ def test_texts_that_do_not_fit_are_refused(bert, tmp_path):
     with pytest.raises(ModelFileInvalid, match="there is no file or folder"):
         embeddings(bert, "real", tmp_path / "missing.txt")
     path.write_text(TEXT)
-    x = embeddings(bert, "real", path, tokens=4000)  # the model has 48 positions
+    with pytest.warns(UserWarning, match="asked for 4000 tokens, used 48: the model has 48 pos"):
+        x = embeddings(bert, "real", path, tokens=4000)
+    with pytest.raises(ModelFileInvalid, match="2 tokens have no room for words beside the 2"):
+        embeddings(bert, "real", path, tokens=2)
     assert x.shape[1] == 48
 
 
@@ -111,6 +122,22 @@ def test_a_model_without_a_tokenizer_says_so(bert):
         embeddings(alone)
     with pytest.raises(InvalidMethod, match="has no embedding"):
         embeddings(replace(bert, embedding=None))
+
+
+@pytest.mark.parametrize("kind", ["real", "isotropic"])
+def test_a_folder_without_a_tokenizer_says_so(bert, tmp_path, kind):
+    alone = replace(bert, embedding=replace(bert.embedding, tokenizer=str(tmp_path)))
+    with pytest.raises(ModelFileInvalid, match=r"no files of a tokenizer \(tokenizer.json, vocab"):
+        embeddings(alone, kind)
+    np.save(tmp_path / "ids.npy", np.arange(40).reshape(4, 10))
+    assert embeddings(alone, kind, tmp_path / "ids.npy", tokens=None).shape[2] == 24
+
+
+def test_what_libraries_say_is_cut_between_words():
+    assert shortened(ValueError("one two  three.")) == "one two three"
+    assert shortened(ValueError("one two three four"), 10) == "one two …"
+    assert shortened(ValueError("x" * 40), 10) == "xxxxxxxx …"
+    assert shortened(ValueError()) == "ValueError"
 
 
 def test_vocabularies_of_chemistry_are_matched_greedily(tmp_path):
@@ -226,6 +253,27 @@ def test_few_images_are_cut_into_crops(images):
     assert not np.array_equal(x, embeddings(images[1], "real", sequences=6, rng=4))
 
 
+@pytest.mark.parametrize("kind", ["real", "matched", "isotropic"])
+def test_an_image_has_its_own_number_of_tokens(images, kind):
+    for stack in images:
+        assert stack.embedding.tokens == 17
+        assert embeddings(stack, kind, sequences=2).shape == (2, 17, 24)
+    gaussian = kind != "real"
+    match = "used 9 tokens as asked" if gaussian else "asked for 9 tokens, used 17: the model has"
+    with pytest.warns(UserWarning, match=match):
+        x = embeddings(images[0], kind, sequences=2, tokens=9)
+    assert x.shape == (2, 9 if gaussian else 17, 24)
+
+
+def test_what_does_not_fit_into_memory_is_refused(images, bert):
+    for options in ({"tokens": 10**9}, {"sequences": 10**9}, {"tokens": 10**14}):
+        for stack in (images[0], bert):
+            with pytest.raises(TooLarge, match="would take about"):
+                embeddings(stack, "matched", **options)
+    with pytest.raises(TooLarge, match="1000000000 sequences of 17 tokens of width 24"):
+        embeddings(images[0], "real", sequences=10**9)
+
+
 def test_images_that_cannot_be_read_are_named(images, tmp_path):
     with pytest.raises(ModelFileInvalid, match="holds no images"):
         embeddings(images[0], "real", tmp_path)
@@ -257,6 +305,24 @@ def test_arrays_are_taken_as_they_are(bert, tmp_path):
     assert np.array_equal(made, embed_words(bert.embedding, ids))
 
 
+def test_at_most_so_many_sequences_of_a_file_are_taken(bert, tmp_path):
+    path, x = tmp_path / "x.npy", np.random.default_rng(0).standard_normal((8, 5, 24))
+    np.save(path, x)
+    assert embeddings(bert, "real", path).shape == (8, 5, 24)
+    some = embeddings(bert, "real", path, sequences=6, tokens=5)
+    places = [next(i for i in range(8) if np.allclose(x[i], s)) for s in some]
+    assert places == sorted(set(places))
+    assert len(places) == 6
+    with pytest.warns(UserWarning, match="asked for") as told:
+        embeddings(bert, "real", path, sequences=9, tokens=4)
+    assert [str(w.message).split(":")[0] for w in told] == [
+        "asked for 4 tokens, used 5", "asked for 9 sequences, used 8",
+    ]  # fmt: skip
+    np.save(path, np.arange(32).reshape(8, 4))
+    assert embeddings(bert, "real", path, sequences=3).shape == (3, 4, 24)
+    assert embeddings(bert, "matched", path, sequences=3, tokens=7).shape == (3, 7, 24)
+
+
 def test_arrays_that_do_not_fit_are_refused(bert, tmp_path):
     path = tmp_path / "x.npy"
     for array, match in (
@@ -265,6 +331,8 @@ def test_arrays_that_do_not_fit_are_refused(bert, tmp_path):
         (np.zeros((0, 5, 24)), "expected tokens"),
         (np.full((1, 2, 24), np.inf), "nan or infinity"),
         (np.array([["a"]]), "expected tokens"),
+        (np.full((1, 2, 24), -1e30), r"values up to 1e\+30, whose squares overflow single"),
+        (np.full((1, 2, 24), 1e60), r"scale them below 2e\+18"),
     ):
         np.save(path, array)
         with pytest.raises(ModelFileInvalid, match=match):

@@ -581,7 +581,9 @@ def follow(package, kind, tokens, sequences, blocks):
     """Fits of the propagation to what Gaussian tokens do in the first blocks of a real model."""
     real_models.require()
     of = real_models.stack(package)
-    real = pretrained.embeddings(of, "real", sequences=16, tokens=tokens)
+    images = isinstance(of.embedding, pretrained.PatchEmbedding)
+    length = None if images else tokens  # images have their own number
+    real = pretrained.embeddings(of, "real", sequences=16, tokens=length)
     flat = real.reshape(-1, real.shape[-1]).astype(float)
     mean, S = flat.mean(axis=0), np.cov(flat.T)
     if kind == "isotropic":

@@ -190,8 +190,16 @@ def inspect(
             "--data", metavar="FILE", help="Real input: text, folder of images, .npy, .safetensors."
         ),
     ] = None,
-    tokens: Annotated[int, typer.Option(help="Tokens of each sequence.")] = 512,
-    sequences: Annotated[int, typer.Option(help="Sequences.")] = 16,
+    tokens: Annotated[
+        int | None,
+        typer.Option(
+            help="Tokens of each sequence.  Default: 512, or as many as an image has.",
+        ),
+    ] = None,
+    sequences: Annotated[
+        int | None,
+        typer.Option(help="Sequences.  Default: 16, or all of a file of tokens."),
+    ] = None,
     layers: Annotated[
         int | None, typer.Option(help="Look at so many of the first layers only.")
     ] = None,

@@ -49,7 +49,7 @@ class OneLineGroup(TyperGroup):
             complain(str(error))
             code = BAD_INPUT
         except _UsageError as error:
-            complain(f"{error.format_message()} See `gtcontrol --help`.")
+            complain(f"{error.format_message()} See `{_command(error)} --help`.")
             code = BAD_INPUT
         except (Unprintable, Contradiction) as error:
             complain(str(error))
@@ -67,3 +67,11 @@ class OneLineGroup(TyperGroup):
         if standalone_mode:
             sys.exit(code or ANSWERED)
         return code
+
+
+def _command(error: Any) -> str:
+    """The command that an error of usage is about, as it is typed."""
+    context = getattr(error, "ctx", None)
+    if context is None or context.parent is None:
+        return "gtcontrol"
+    return f"gtcontrol {context.info_name}"

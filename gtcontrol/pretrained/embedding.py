@@ -73,5 +73,10 @@ class PatchEmbedding:
     deviation: tuple[float, ...]
     resampling: int = 3
 
+    @property
+    def tokens(self) -> int:
+        """Tokens of an image: special ones, and one for each patch."""
+        return len(self.special) + (self.size // int(self.projection.shape[-1])) ** 2
+
 
 Embedding = TokenEmbedding | PatchEmbedding

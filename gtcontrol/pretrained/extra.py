@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from typing import Any
 
 from ..errors import MissingPackage
 from .weights import Floats
 
-__all__ = ["missing", "torch_library", "view"]
+__all__ = ["missing", "shortened", "torch_library", "view"]
 
 
 def missing(package: str, purpose: str) -> MissingPackage:
@@ -17,6 +18,15 @@ def missing(package: str, purpose: str) -> MissingPackage:
         f"{package} is not installed, and {purpose} needs it: "
         "`pip install 'gtcontrol[pretrained]'`."
     )
+
+
+def shortened(error: Exception, longest: int = 160) -> str:
+    """What another library says about an error: on one line, cut between words, no full stop."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    first = text.split(" ", 1)[0]
+    if len(first) > longest - 2:
+        return f"{first[: longest - 2]} …"
+    return textwrap.shorten(text, longest, placeholder=" …").rstrip(".")
 
 
 def torch_library() -> Any:

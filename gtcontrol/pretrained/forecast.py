@@ -61,7 +61,7 @@ def forecast_stack(
     """
     check_stack(stack, law)
     n = stack.depth if depth is None else _check.integer("depth", depth, low=1)
-    finite = None if tokens is None else FiniteTokens(tokens)
+    finite = None if tokens is None else FiniteTokens.named("tokens", tokens)
     now = TokenLaw.of(law, finite)
     traces, largest, logits = [], [], []
     for i in range(n + 1):
@@ -126,7 +126,7 @@ def forecast_layers(
         raise InvalidShape(f"the law has dimension {law.dim}, the parameters {parameters.dim}.")
     n = _check.integer("layers", layers, low=1)
     h = _check.number("horizon", horizon, low=0.0, strict=True) / n
-    finite = None if tokens is None else FiniteTokens(tokens)
+    finite = None if tokens is None else FiniteTokens.named("tokens", tokens)
     mean, S = law.mean, law.covariance
     traces, largest, logits = [law.trace], [float(law.eigenvalues.max(initial=0.0))], []
     for i in range(n):  # ends far inside the range of double precision

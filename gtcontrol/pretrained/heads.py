@@ -73,7 +73,7 @@ def tabulate_heads(
     InvalidShape, InvalidNumber
         If the arguments do not fit each other.
     """
-    finite = FiniteTokens(tokens)
+    finite = FiniteTokens.named("tokens", tokens)
     rows: list[HeadFacts] = []
     if isinstance(moments, Gaussian):
         check_stack(stack, moments)
@@ -85,6 +85,11 @@ def tabulate_heads(
             rows += _rows(block, layer, seen, finite)
             law = made.output
         return HeadTable(count=finite.count, rows=tuple(rows))
+    if not isinstance(moments, Sequence) or not all(isinstance(m, LayerMoments) for m in moments):
+        raise InvalidShape(
+            f"`moments` must be a Gaussian or a sequence of LayerMoments, not "
+            f"{type(moments).__name__}."
+        )
     if len(moments) > stack.depth:
         raise InvalidShape(
             f"there are moments of {len(moments)} layers, but the stack has {stack.depth}."

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ModelFileInvalid
 from .embedding import PatchEmbedding
-from .extra import missing
+from .extra import missing, shortened
 from .weights import Floats
 
 __all__ = ["image_files", "prepare", "read_crops"]
@@ -98,7 +98,7 @@ def _open(path: Path, channels: int) -> Any:
         with Image.open(path) as image:
             return image.convert("RGB" if channels == 3 else "L")
     except (OSError, ValueError, SyntaxError, UnidentifiedImageError) as error:
-        reason = " ".join(str(error).split())[:120]
+        reason = shortened(error)
         raise ModelFileInvalid(f"{path} cannot be read as an image: {reason}.") from None
     except Image.DecompressionBombError:
         raise ModelFileInvalid(f"{path} has too many pixels; give a smaller image.") from None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from ..results.heads import HeadTable
 from ..results.inspection import Inspection
 from ..results.layers import LawProfile
 from ..status import Status
+from .amounts import Amount, Bound
 from .course import Course, follow
 from .stack import Stack
 from .weights import Floats
@@ -43,8 +46,8 @@ def inspect(
     *,
     input: str = "matched",  # noqa: A002 - the word of the command line
     data: str | PathLike[str] | None = None,
-    tokens: int = 512,
-    sequences: int = 16,
+    tokens: int | None = None,
+    sequences: int | None = None,
     layers: int | None = None,
     rng: Random = 0,
     progress: Progress = silent,
@@ -68,10 +71,13 @@ def inspect(
     data : path, optional
         Where real embeddings come from: a text file, a folder of images, or tensors; by default
         what comes with the model or the package.
-    tokens : int
-        Tokens N of each sequence, where the model does not fix it (as for images).
-    sequences : int
-        Sequences T, at least 2.
+    tokens : int, optional
+        Tokens N of each sequence: by default 512, or as many as an image has. Real text has at
+        most as many as the model has positions; real images and files of tokens have their own
+        number.
+    sequences : int, optional
+        Sequences T, at least 2, by default 16; of text or a file of tokens at most so many, and
+        by default all of the latter.
     layers : int, optional
         Look at so many of the first layers only.
     rng : numpy.random.Generator or int
@@ -86,10 +92,17 @@ def inspect(
     Inspection
         Interrupted (Ctrl-C), it holds the layers that were done.
 
+    Warns
+    -----
+    UserWarning
+        If another number of tokens or sequences was used than was asked for.
+
     Raises
     ------
     InvalidMethod, InvalidNumber, InvalidShape
         If the input is unknown, or there are too few tokens for the width of the model.
+    TooLarge
+        If the tokens do not fit into memory.
     MissingPackage
         If the extra ``pretrained`` is not installed.
     KeyboardInterrupt
@@ -97,28 +110,25 @@ def inspect(
     """
     if input not in INPUTS:
         raise InvalidMethod(f"`input` is {input!r:.40}; expected {', '.join(INPUTS)}.")
-    count = _check.integer("tokens", tokens, low=2)
-    many = _check.integer("sequences", sequences, low=2)
+    asked = Amount.of(sequences, tokens, low=2)
     first = None if layers is None else _check.integer("layers", layers, low=1)
     seed = _seed(rng)
     progress(0.0, "loading the model")
-    stack = _loaded(model)
-    if first is not None and first > stack.depth:
-        raise InvalidNumber(f"`layers` is {first}, but {stack.name} has {stack.depth} layers.")
+    path = None if data is None else Path(data)
+
+    def fits(stack: Stack) -> None:
+        if first is not None and first > stack.depth:
+            raise InvalidNumber(f"`layers` is {first}, but {stack.name} has {stack.depth} layers.")
+        bound = asked.bound(stack.embedding, input, path)
+        if bound is not None:
+            _check_size(stack, bound, asked)
+
+    stack = _loaded(model, fits)
     begun = time.perf_counter()
     progress(0.02, "embedding the tokens")
-    stream = _embedded(stack, input, data, count, many, seed)
-    T, N, d = stream.shape
-    if d + 1 >= T * N:
-        raise InvalidNumber(
-            f"{T} sequences of {N} tokens are {T * N} tokens; {stack.name} has width {d}, and the "
-            f"shape of a cloud needs more than {d + 1}. Raise `tokens` or `sequences`."
-        )
-    memory.require(
-        f"inspecting {stack.name} on {T} sequences of {N} tokens",
-        float(ARRAYS * T * N * d + MATRICES * d * d),
-        "take fewer sequences or tokens",
-    )
+    stream = _embedded(stack, input, data, asked, seed)
+    T, N, _ = stream.shape
+    _check_size(stack, Bound(T, N, exact=True), asked)
     problem = InspectionProblem(
         model=_source(model, stack),
         input=input,
@@ -137,16 +147,36 @@ def inspect(
     return _result(stack, problem, made, status, positional, time.perf_counter() - begun)
 
 
-def _loaded(model: Stack | str | PathLike[str]) -> Stack:
+def _check_size(stack: Stack, bound: Bound, asked: Amount) -> None:
+    """Refuse too few tokens for the width of a model, and too many for the memory."""
+    T, N, d = bound.sequences, bound.tokens, stack.width
+    if d + 1 >= T * N:
+        more = f"at least {-(-(d + 2) // N)} `sequences`"
+        if asked.tokens is not None and asked.tokens == N:
+            more = f"at least {-(-(d + 2) // T)} `tokens`, or {more}"
+        raise InvalidNumber(
+            f"{T} sequences of {N} tokens are {T * N} tokens; {stack.name} has width {d}, and the "
+            f"shape of a cloud needs more than {d + 1}: take {more}."
+        )
+    if bound.exact:
+        memory.require(
+            f"inspecting {stack.name} on {T} sequences of {N} tokens",
+            float(ARRAYS * T * N * d + MATRICES * d * d),
+            "take fewer sequences or tokens",
+        )
+
+
+def _loaded(model: Stack | str | PathLike[str], fits: Callable[[Stack], None]) -> Stack:
     if isinstance(model, Stack):
+        fits(model)
         return model
     if not isinstance(model, str | PathLike):
         raise InvalidShape(
             f"`model` must be a Stack, a path or a name, not {type(model).__name__}."
         )
-    from .loading import load
+    from .loading import load_fitting
 
-    return load(model)
+    return load_fitting(model, fits)
 
 
 def _source(model: Stack | str | PathLike[str], stack: Stack) -> str:
@@ -163,8 +193,7 @@ def _embedded(
     stack: Stack,
     source: str,
     data: str | PathLike[str] | None,
-    tokens: int,
-    sequences: int,
+    asked: Amount,
     seed: int,
 ) -> Floats:
     from .inputs import embeddings
@@ -173,8 +202,8 @@ def _embedded(
         stack,
         source,
         data,
-        sequences=sequences,
-        tokens=tokens,
+        sequences=asked.sequences,
+        tokens=asked.tokens,
         rng=np.random.default_rng([seed, 0]),
     )
 

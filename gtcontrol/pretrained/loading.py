@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from .._check import boolean
 from .adapters.assembly import blocks_of, final_norm_of, token_embedding_of
-from .adapters.checkpoint import read_weights
+from .adapters.checkpoint import naming_what_is_not_finite, read_weights, weight_files
 from .adapters.configuration import read_json, refuse_unsupported, whole
 from .adapters.library import build
 from .adapters.location import PRESETS, Location, locate
@@ -24,7 +24,7 @@ from .extra import torch_library
 from .stack import Stack
 from .weights import Floats
 
-__all__ = ["load", "presets"]
+__all__ = ["load", "load_fitting", "presets"]
 
 
 def presets() -> Mapping[str, str]:
@@ -67,15 +67,34 @@ def load(source: str | os.PathLike[str], *, check: bool = True) -> Stack:
     MissingPackage
         If torch or transformers is not installed.
     """
-    boolean("check", check)
+    return _load(source, boolean("check", check), _anything)
+
+
+def load_fitting(source: str | os.PathLike[str], fits: Callable[[Stack], None]) -> Stack:
+    """Load and compare a model as :func:`load` does, unless `fits` refuses it before that.
+
+    Parameters
+    ----------
+    source : str or path
+    fits : callable
+        Raises if the stack, which has not been compared yet, is not wanted.
+    """
+    return _load(source, True, fits)
+
+
+def _anything(stack: Stack) -> None:
+    """Any stack will do."""
+
+
+def _load(source: str | os.PathLike[str], check: bool, fits: Callable[[Stack], None]) -> Stack:
     torch_library()
     location = locate(source)
     if location.is_onnx:
-        return load_onnx(location.name, location.path, check=check)
-    return _load_checkpoint(location, check)
+        return load_onnx(location.name, location.path, check=check, fits=fits)
+    return _load_checkpoint(location, check, fits)
 
 
-def _load_checkpoint(location: Location, check: bool) -> Stack:
+def _load_checkpoint(location: Location, check: bool, fits: Callable[[Stack], None]) -> Stack:
     config = read_json(location.path / "config.json")
     family = refuse_unsupported(config, location.name)
     for key in ("num_hidden_layers", "num_attention_heads", "hidden_size"):
@@ -85,19 +104,22 @@ def _load_checkpoint(location: Location, check: bool) -> Stack:
     del weights
     config |= module.config.to_dict()  # with the defaults of the library
     names = Names(family, {name: _array(value) for name, value in module.state_dict().items()})
-    blocks = blocks_of(names, config)
-    stack = Stack(
-        name=location.name,
-        family=family,
-        blocks=blocks,
-        embedding=_embedding(names, config, location),
-        final_norm=final_norm_of(names, config),
-        source=str(location.path),
-        ignored=tuple(sorted({*ignored, *names.unused()})),
-    )
-    if not check:
-        return stack
-    difference, note = check_against_module(stack, module)
+    files = weight_files(location.path)
+    with naming_what_is_not_finite(names.weights, files[0] if len(files) == 1 else location.path):
+        blocks = blocks_of(names, config)
+        stack = Stack(
+            name=location.name,
+            family=family,
+            blocks=blocks,
+            embedding=_embedding(names, config, location),
+            final_norm=final_norm_of(names, config),
+            source=str(location.path),
+            ignored=tuple(sorted({*ignored, *names.unused()})),
+        )
+        fits(stack)
+        if not check:
+            return stack
+        difference, note = check_against_module(stack, module)
     return replace(stack, numerics=difference, numerics_note=note)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._check import Array
+from .._check import Array, integer
 from ..errors import InvalidNumber, InvalidShape, NotFinite
 
 __all__ = ["ACTIVATIONS", "AttentionWeights", "Floats", "Mlp", "Norm", "Rope"]
@@ -92,15 +92,17 @@ class AttentionWeights:
 
     def output_of(self, head: int) -> Array:
         """Return W_O,h in double precision, (d, k)."""
-        k = self.head_width
+        head, k = self._index(head), self.head_width
         return np.asarray(self.output[:, head * k : (head + 1) * k], dtype=np.float64)
 
     def V_factors(self, head: int) -> tuple[Array, Array]:  # noqa: N802
         """Return (W_O,h (d, k), W_V,h (k, d)), whose product is V_h, in double precision."""
+        head = self._index(head)
         return self.output_of(head), np.asarray(self.value[head], dtype=np.float64)
 
     def B_factors(self, head: int) -> tuple[Array, Array]:  # noqa: N802
         """Return (scale W_K,hᵀ (d, k), W_Q,h (k, d)), whose product is B_h, in double precision."""
+        head = self._index(head)
         key = np.asarray(self.key[head], dtype=np.float64)
         return np.asarray(self.scale * key.T), np.asarray(self.query[head], dtype=np.float64)
 
@@ -121,6 +123,13 @@ class AttentionWeights:
     def value_offset(self, head: int) -> Array:
         """Return W_O,h b_V,h, (d,), in double precision: weights of a softmax sum to one."""
         return np.asarray(self.output_of(head) @ self.value_bias[head].astype(np.float64))
+
+    def _index(self, head: int) -> int:
+        """Return `head`, which must be one of 0 to H - 1."""
+        number = integer("head", head, low=0)
+        if number >= self.heads:
+            raise InvalidNumber(f"`head` is {number}; the heads are 0 to {self.heads - 1}.")
+        return number
 
     def scaled(self, factors: Floats | None) -> AttentionWeights:
         """Return weights whose output is multiplied by `factors` (d,), entry by entry."""

@@ -93,7 +93,9 @@ CASES = {
 def follow(case: Case, seed: int) -> tuple[dict[str, list[float]], float]:
     """Distances by layer, and processor seconds of the prediction for each block."""
     stack = pretrained.load(f"package:{case.package}", check=False)
-    real = pretrained.embeddings(stack, "real", sequences=32, tokens=case.tokens)
+    images = isinstance(stack.embedding, pretrained.PatchEmbedding)
+    length = None if images else case.tokens  # images have their own number
+    real = pretrained.embeddings(stack, "real", sequences=32, tokens=length)
     flat = real.reshape(-1, real.shape[-1]).astype(float)
     mean, S = flat.mean(axis=0), np.cov(flat.T)
     if case.kind == "isotropic":

@@ -46,8 +46,8 @@ model = "package:rxnmapper"
 input = "matched"            # Gaussian tokens with the moments of real embeddings,
                              # or "isotropic", or "real"
 # data = "sentences.txt"     # real input: a text file, a folder of images, .npy or .safetensors
-tokens = 64                  # in each sequence (default 512)
-sequences = 8                # (default 16)
+tokens = 64                  # in each sequence (default 512, or as many as an image has)
+sequences = 8                # (default 16, or all of a file of tokens)
 layers = 2                   # the first ones only (default: all)
 # seed = 0
 
@@ -78,8 +78,12 @@ class InspectTable(Table):
     model: Annotated[str, Field(min_length=1, description="a string that is not empty")]
     input: Inputs = "matched"
     data: Annotated[str, Field(min_length=1, description="a path")] | None = None
-    tokens: Annotated[int, Field(ge=2, description="a whole number that is at least 2")] = 512
-    sequences: Annotated[int, Field(ge=2, description="a whole number that is at least 2")] = 16
+    tokens: Annotated[int, Field(ge=2, description="a whole number that is at least 2")] | None = (
+        None
+    )
+    sequences: (
+        Annotated[int, Field(ge=2, description="a whole number that is at least 2")] | None
+    ) = None
     layers: Count | None = None
     seed: Whole = 0
 
@@ -135,7 +139,9 @@ class InspectTask(Task):
     def about(self) -> str:
         """Kind, model and input."""
         t = self.table
-        return f"inspect, {t.model}, {t.input} input, {t.sequences} sequences of {t.tokens} tokens"
+        many = "" if t.sequences is None else f", {t.sequences} sequences"
+        of = "" if t.tokens is None else f"{' of' if many else ','} {t.tokens} tokens"
+        return f"inspect, {t.model}, {t.input} input{many}{of}"
 
     @property
     def lacks(self) -> str:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import ModelFileInvalid
-from ..extra import missing, torch_library
+import numpy as np
+
+from ...errors import ModelFileInvalid, NotFinite, UnsupportedModel
+from ..extra import missing, shortened, torch_library
 from .configuration import read_json
 
-__all__ = ["WEIGHT_FILES", "read_weights", "weight_files"]
+__all__ = ["WEIGHT_FILES", "naming_what_is_not_finite", "read_weights", "weight_files"]
 
 #: In this order; an index names the parts of a checkpoint in several files.
 WEIGHT_FILES = (
@@ -55,6 +59,29 @@ def read_weights(folder: Path) -> dict[str, Any]:
     if not weights:
         raise ModelFileInvalid(f"{folder} holds a checkpoint without any weights.")
     return weights
+
+
+@contextlib.contextmanager
+def naming_what_is_not_finite(weights: Mapping[str, Any], place: Path) -> Iterator[None]:
+    """Name the weight that is not finite if a model is refused, and if there is one.
+
+    Parameters
+    ----------
+    weights : mapping
+        Arrays of NumPy by their names.
+    place : path
+        The file or folder they come from, for the message.
+    """
+    try:
+        yield
+    except (NotFinite, UnsupportedModel):
+        for name, value in weights.items():
+            if value.dtype.kind == "f" and not np.isfinite(value.sum(dtype=np.float64)):
+                raise NotFinite(
+                    f"the weight {name} in {place} holds nan or infinity; the checkpoint is "
+                    "damaged, or its training has failed."
+                ) from None
+        raise
 
 
 def _read_safetensors(path: Path) -> dict[str, Any]:
@@ -104,5 +131,4 @@ def _unpickle(path: Path) -> Any:
 
 
 def _damaged(path: Path, error: Exception) -> ModelFileInvalid:
-    reason = " ".join(str(error).split())[:160] or type(error).__name__
-    return ModelFileInvalid(f"{path} is damaged or no checkpoint: {reason}.")
+    return ModelFileInvalid(f"{path} is damaged or no checkpoint: {shortened(error)}.")

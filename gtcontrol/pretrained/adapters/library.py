@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ModelFileInvalid, UnsupportedModel
-from ..extra import missing, torch_library
+from ..extra import missing, shortened, torch_library
 from ..weights import Floats
 from .names import translated
 
@@ -97,7 +97,7 @@ def build(
                 **options,
             )
         except Exception as error:  # whatever its own checks of a configuration raise
-            reason = " ".join(str(error).split())[:200]
+            reason = shortened(error, 200)
             raise ModelFileInvalid(
                 f"config.json of {source} does not make a {model_class}: {reason}."
             ) from None
@@ -220,6 +220,6 @@ def cached_file(name: str, file: str, *, local: bool) -> Path | None:
                 _raise_exceptions_for_connection_errors=False,
             )
         except (OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:160]
-            raise ModelFileInvalid(f"{file} of {name} cannot be fetched: {reason}") from None
+            reason = shortened(error)
+            raise ModelFileInvalid(f"{file} of {name} cannot be fetched: {reason}.") from None
     return None if found is None else Path(found)

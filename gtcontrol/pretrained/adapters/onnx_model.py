@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from ..entrance import embed_images, embed_words
 from ..stack import Stack
 from ..weights import Floats
 from .assembly import blocks_of, final_norm_of, token_embedding_of
+from .checkpoint import naming_what_is_not_finite
 from .configuration import read_json
 from .names import Names
 from .numerics import TOKENS, compare
@@ -44,8 +46,11 @@ _MODULES = {
 _NEWER = ("attention.q_proj", "layernorm_before", "mlp.fc1", "mlp.fc2")
 
 
-def load_onnx(name: str, path: Path, *, check: bool) -> Stack:
-    """Return the stack of an ONNX file; see :func:`gtcontrol.pretrained.load`."""
+def load_onnx(name: str, path: Path, *, check: bool, fits: Callable[[Stack], None]) -> Stack:
+    """Return the stack of an ONNX file; see :func:`gtcontrol.pretrained.load`.
+
+    `fits` raises if the stack, before it is compared, is not wanted.
+    """
     graph = read_graph(path)
     weights = graph.weights()
     prefix, family = _layout(weights, path)
@@ -58,19 +63,20 @@ def load_onnx(name: str, path: Path, *, check: bool) -> Stack:
         folded = graph.positions(f"{prefix}embeddings")
         if folded is not None:
             bare["embeddings.position_embeddings"] = folded
-    stack = Stack(
-        name=name,
-        family=family,
-        blocks=blocks_of(names, config),
-        embedding=layout.embedding(names, config),
-        final_norm=final_norm_of(names, config) if "layernorm.weight" in bare else None,
-        source=str(path),
-    )
-    other = {n for n in weights if not n.startswith(prefix) and n in graph.arrays}
-    stack = replace(stack, ignored=tuple(sorted({*names.unused(), *other} & set(graph.arrays))))
-    if not check:
-        return stack
-    return _checked(stack, layout)
+    with naming_what_is_not_finite(bare, path):
+        stack = Stack(
+            name=name,
+            family=family,
+            blocks=blocks_of(names, config),
+            embedding=layout.embedding(names, config),
+            final_norm=final_norm_of(names, config) if "layernorm.weight" in bare else None,
+            source=str(path),
+        )
+        other = {n for n in weights if not n.startswith(prefix) and n in graph.arrays}
+        unused = {*names.unused(), *other} & set(graph.arrays)
+        stack = replace(stack, ignored=tuple(sorted(unused)))
+        fits(stack)
+        return _checked(stack, layout) if check else stack
 
 
 def _layout(weights: dict[str, Floats], path: Path) -> tuple[str, str]:

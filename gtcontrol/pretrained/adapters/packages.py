@@ -28,8 +28,13 @@ def find_in_package(name: str) -> Path:
     MissingPackage
         If it is not installed.
     ModelFileInvalid
-        If it holds no model, or several.
+        If the name is empty, or the package holds no model, or several.
     """
+    if not name.strip():
+        raise ModelFileInvalid(
+            f"`{PREFIX}` is followed by no name; give that of an installed package, such as "
+            f"`{PREFIX}rxnmapper`."
+        )
     try:
         files = metadata.distribution(name).files or []
     except (metadata.PackageNotFoundError, ValueError):

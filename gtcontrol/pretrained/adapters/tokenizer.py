@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ModelFileInvalid
+from ..extra import shortened
 from .configuration import read_json
 from .library import quiet
 
@@ -17,6 +18,18 @@ __all__ = ["Tokenizer", "tokenizer_of"]
 
 #: Words of plain lists that no text contains.
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+#: Files that tokenizers are read from; the library makes an empty one where there is none.
+_FILES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+    "vocab.json",
+)
+
+_REMEDY = "give `data` as numbers of words (T, N) or as tokens (T, N, d), in a file .npy"
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,12 @@ def tokenizer_of(folder: str) -> Tokenizer:
     path = Path(folder)
     if not folder or not path.is_dir():
         raise ModelFileInvalid(
-            "the model has no folder with a tokenizer; give `data` as numbers of words (.npy)."
+            f"the model has no folder with a tokenizer, which real words go through; {_REMEDY}."
+        )
+    if not any((path / file).is_file() for file in _FILES):
+        raise ModelFileInvalid(
+            f"{path} has no files of a tokenizer ({', '.join(_FILES[:3])}), and all kinds of input "
+            f"start from real words; put them there, or {_REMEDY}."
         )
     words = path / "vocab.txt"
     if not (path / "tokenizer.json").is_file() and words.is_file():
@@ -82,10 +100,8 @@ def _of_library(path: Path) -> Tokenizer:
                 )
             frame = [int(i) for i in own("")["input_ids"]]
     except Exception as error:
-        reason = " ".join(str(error).split())[:160]
         raise ModelFileInvalid(
-            f"{path} has no tokenizer that can be read ({reason}); give `data` as numbers of words "
-            "(.npy)."
+            f"{path} has no tokenizer that can be read ({shortened(error)}); {_REMEDY}."
         ) from None
 
     def split(text: str) -> list[int]:

@@ -184,7 +184,7 @@ def propagate(
     """
     check_stack(stack, law)
     count = _count(stack, blocks)
-    finite = None if tokens is None else FiniteTokens(tokens, self_key=self_key)
+    finite = None if tokens is None else FiniteTokens.named("tokens", tokens, self_key=self_key)
     passed = [stack.blocks[i % stack.depth] for i in range(count)]
     given = None
     if measured is not None:
