@@ -71,7 +71,7 @@ def inspect(
     tokens : int
         Tokens N of each sequence, where the model does not fix it (as for images).
     sequences : int
-        Sequences T, at least 2.
+        Sequences T, at least 2. With few of them layers may be UNDECIDED.
     layers : int, optional
         Look at so many of the first layers only.
     rng : numpy.random.Generator or int
@@ -132,9 +132,11 @@ def inspect(
     real = input == "real"
     positional = real and any(b.rope is not None or b.window is not None for b in stack.blocks)
     made = Course(stream, seed)
+    whole = stack.depth
     stack = replace(stack, blocks=stack.blocks[:first])
     status = follow(stack, made, progress, positions=positional)
-    return _result(stack, problem, made, status, positional, time.perf_counter() - begun)
+    seconds = time.perf_counter() - begun
+    return _result(stack, whole, problem, made, status, positional, seconds)
 
 
 def _loaded(model: Stack | str | PathLike[str]) -> Stack:
@@ -181,6 +183,7 @@ def _embedded(
 
 def _result(
     stack: Stack,
+    whole: int,
     problem: InspectionProblem,
     made: Course,
     status: Status,
@@ -194,6 +197,7 @@ def _result(
         model=stack.name,
         family=stack.family,
         depth=stack.depth,
+        whole=whole,
         dim=stack.width,
         parameters=sum(_size(block) for block in blocks),
         placement=stack.blocks[0].placement,
