@@ -318,6 +318,7 @@ class TestReport:
             "theory does not hold in the first layer (of 12)",
         )
         assert "the first layer (of 12; the others were not looked at)" in words.headline
+        assert "the first of its 12 layers" in words.statement[1].value
         told = " ".join([words.headline, *(fact.value for fact in words.facts)])
         told += " ".join(f.get_suptitle() for f in seen.plot().values())
         for wrong in ("all layers", "none is missed", "1 layers", "whole stack", "0.05 to 0.05"):

@@ -114,11 +114,12 @@ def _headline(result: Inspection) -> str:
         )
     agreed, decided = _agreement(result)
     if decided:
-        gives = f"give the sign of what attention does to the variance in {agreed} of"
+        gives, where = "give", f"{agreed} of {count(decided, 'layer')}"
         if len(result.layers) == 1:
-            gives = f"{'give' if agreed else 'do NOT give'} the sign of what attention does in"
-        many = together(result) if len(result.layers) == 1 else count(decided, "layer")
-        parts.append(f"The head rates {gives} {many}.")
+            gives, where = "give" if agreed else "do NOT give", together(result)
+        parts.append(
+            f"The head rates {gives} the sign of what attention does to the variance in {where}."
+        )
     return " ".join(parts)
 
 
@@ -308,12 +309,15 @@ def _statement(result: Inspection) -> list[Fact]:
     p = result.problem
     shared = ", all with the same weights" if result.shared else ""
     norm = "before" if result.placement == "pre" else "after"
-    first = "" if p.layers is None else "the first "
+    layers = count(result.depth, "layer")
+    if result.depth < result.whole:
+        many = "" if result.depth == 1 else f"{result.depth} "
+        layers = f"the first {many}of its {result.whole} layers"
     facts = [
         Fact("question", "where does the Gaussian theory hold in this model?"),
         Fact(
             "model",
-            f"{result.model} ({result.family}): {first}{count(result.depth, 'layer')}{shared}, "
+            f"{result.model} ({result.family}): {layers}{shared}, "
             f"width {result.dim}, LayerNorm {norm} attention and feed-forward net, "
             f"{result.parameters / 1e6:.3g} million weights",
         ),
