@@ -141,6 +141,7 @@ class LayerVerdict(Enum):
     MOMENTS = "The moments are predicted, although the tokens are not near Gaussian."
     SHAPE = "Tokens are near Gaussian, but their moments are not predicted."
     FAILS = "Tokens are not near Gaussian, and their moments are not predicted."
+    UNDECIDED = "Too few sequences to tell whether the moments are predicted; take more."
 
 
 class Verdict(Enum):

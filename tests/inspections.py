@@ -111,6 +111,7 @@ def made(*, done=3, depth=3, dim=6, holds=True, **changed):
         "model": "made up",
         "family": "custom",
         "depth": depth,
+        "whole": depth,
         "dim": dim,
         "parameters": 1234,
         "placement": "post",

@@ -328,6 +328,64 @@ class TestInspect:
 
 
 class TestReport:
+    def test_one_layer_of_many_is_told_as_such(self):
+        seen = made(done=1, depth=1, whole=12)
+        words = view(seen)
+        assert words.verdict in (
+            "theory holds in the first layer (of 12)",
+            "theory does not hold in the first layer (of 12)",
+        )
+        assert "the first layer (of 12; the others were not looked at)" in words.headline
+        assert "the first of its 12 layers" in words.statement[1].value
+        told = " ".join([words.headline, *(fact.value for fact in words.facts)])
+        told += " ".join(f.get_suptitle() for f in seen.plot().values())
+        for wrong in ("all layers", "none is missed", "1 layers", "whole stack", "0.05 to 0.05"):
+            assert wrong not in told
+        ticks = [ax.get_xticks() for ax in seen.plot()["errors"].axes]
+        assert all(tick == round(tick) for tick in np.concatenate(ticks))
+
+    def test_some_layers_of_many(self):
+        words = view(made(whole=12))
+        assert "of the first 3 layers (of 12)" in words.verdict
+        assert "all layers" not in words.headline
+
+    def test_where_sampling_explains_the_error_nothing_is_decided(self):
+        """No layer is called predicted beyond 0.2, and none missed that chance explains."""
+        seen = made()
+        verdicts = {}
+        for error, floor in ((0.2, 0.3), (0.22, 0.1), (0.22, 0.02), (0.27, 0.21), (0.27, 0.0)):
+            layers = [replace(facts, step_covariance=error, floor=floor) for facts in seen.layers]
+            verdicts[error, floor] = replace(seen, layers=tuple(layers)), layers[0]
+        predicted = [facts.predicted for _, facts in verdicts.values()]
+        missed = [facts.missed for _, facts in verdicts.values()]
+        assert predicted == [True, False, False, False, False]
+        assert missed == [False, False, True, False, True]
+        result, facts = verdicts[0.27, 0.21]
+        assert set(result.verdicts) == {LayerVerdict.UNDECIDED}
+        # So many sequences bring the error itself to 0.2.
+        share = 8 / facts.sequences(8)
+        assert 0.27**2 - 0.21**2 * (1 - share) == pytest.approx(0.04)
+        words = view(result)
+        assert "too few sequences to tell, take at least 32 (now 8)" in words.headline
+        assert words.verdict == "theory holds in 0 of 3 layers, 3 undecided"
+        assert "predicted within" not in words.headline
+
+    def test_the_excess_that_is_compared_is_printed(self):
+        seen = made()
+        table = view(seen).tables[0]
+        for row, shape in zip(table.rows, seen.shapes[1:], strict=True):
+            near, sliced, leading = (
+                row[2].replace("(", "").replace(")", "").replace(",", "").split()
+            )
+            s, p = shape["sliced"], shape["leading"]
+            assert float(sliced) == pytest.approx(
+                max(s.value**2 - s.baseline**2, 0) ** 0.5, rel=0.06
+            )
+            assert float(leading) == pytest.approx(
+                max(p.value**2 - p.baseline**2, 0) ** 0.5, rel=0.06
+            )
+            assert near == ("yes" if float(sliced) <= 0.05 and float(leading) <= 0.15 else "no")
+
     def test_what_is_not_predicted_comes_first(self):
         facts = view(made(holds=False)).facts
         assert [f.label for f in facts[:3]] == [
@@ -335,7 +393,7 @@ class TestReport:
             "NOT predicted: layers",
             "NOT predicted: heads",
         ]
-        assert "-0.2 to -0.2" in facts[0].value
+        assert "explains -0.2 of the variance" in facts[0].value
         assert "mean or covariance of layers 1 to 3" in facts[1].value
         assert "moments from the input alone, from layer 1 on" in facts[1].value
 

@@ -17,7 +17,7 @@ from gtcontrol.moments import gated, hermite
 from gtcontrol.pretrained import AttentionWeights, Block, Mlp, Norm, Stack
 from gtcontrol.pretrained.propagation.attention import attention_moments
 from gtcontrol.pretrained.propagation.blocks import block_moments
-from gtcontrol.pretrained.propagation.comparison import bures, sampling_floor
+from gtcontrol.pretrained.propagation.comparison import bures, sampling_floor, sequences_floor
 from gtcontrol.pretrained.propagation.law import TokenLaw
 from gtcontrol.pretrained.propagation.layernorm import normalise
 from gtcontrol.pretrained.propagation.mlp import FUNCTIONS, mlp_moments
@@ -641,3 +641,21 @@ def test_isotropic_tokens_are_predicted_through_the_vision_transformer():
         between = np.trace(seen[k][2])
         assert np.trace(made.chain.shared[k]) == pytest.approx(between, rel=0.35)
     assert fits["mean_field"][0].mean > 10 * fits["chain"][0].mean
+
+
+def test_the_floor_by_sequences_sees_what_their_tokens_share():
+    """Beside the Bures distances that drawing makes, with a mean that each sequence shares."""
+    rng = np.random.default_rng(7)
+    d, T, N, shared = 5, 40, 30, 0.6
+    scale = np.exp(-np.arange(d) / 4.0)
+    S = np.diag((1 + shared**2) * scale**2)
+    floors, distances = [], []
+    for _ in range(100):
+        noise = rng.standard_normal((T, N, d)) + shared * rng.standard_normal((T, 1, d))
+        x = noise * scale
+        flat = x.reshape(-1, d)
+        C = np.cov(flat.T, bias=True)
+        floors.append(sequences_floor(x, flat.mean(axis=0), C) ** 2)
+        distances.append(bures(C, S) ** 2 / np.trace(S))
+    assert np.mean(floors) == pytest.approx(np.mean(distances), rel=0.15)
+    assert np.mean(floors) > 2 * sampling_floor(S, T * N) ** 2

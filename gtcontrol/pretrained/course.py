@@ -18,7 +18,7 @@ from .forward import BlockRecord
 from .heads import block_heads
 from .measurement import LayerMoments, Moments, given, measure_layer, moments, wanted
 from .propagation.blocks import BlockMoments, block_moments
-from .propagation.comparison import bures
+from .propagation.comparison import bures, sequences_floor
 from .propagation.law import TokenLaw, root
 from .stack import Block, Stack
 from .weights import Floats
@@ -104,7 +104,11 @@ def _layer(course: Course, record: BlockRecord, block: Block, progress: Progress
     progress(0.85, "comparing")
     heads = block_heads(block, record.layer, seen, course.tokens)
     predicted = (step.output, chain, mean_field)
-    facts = _facts(record.layer, seen, step, predicted, heads, _floor(course, seen.after))
+    floor = max(
+        _floor(course, seen.after),
+        sequences_floor(given(record.output), seen.after.mean, seen.after.covariance),
+    )
+    facts = _facts(record.layer, seen, step, predicted, heads, floor)
     course.shapes.append(shapes[0])
     course.inner.append(shapes[1])
     course.measured.append(seen.after)

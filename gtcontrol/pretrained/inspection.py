@@ -77,7 +77,7 @@ def inspect(
         number.
     sequences : int, optional
         Sequences T, at least 2, by default 16; of text or a file of tokens at most so many, and
-        by default all of the latter.
+        by default all of the latter. With few of them layers may be UNDECIDED.
     layers : int, optional
         Look at so many of the first layers only.
     rng : numpy.random.Generator or int
@@ -142,9 +142,11 @@ def inspect(
     real = input == "real"
     positional = real and any(b.rope is not None or b.window is not None for b in stack.blocks)
     made = Course(stream, seed)
+    whole = stack.depth
     stack = replace(stack, blocks=stack.blocks[:first])
     status = follow(stack, made, progress, positions=positional)
-    return _result(stack, problem, made, status, positional, time.perf_counter() - begun)
+    seconds = time.perf_counter() - begun
+    return _result(stack, whole, problem, made, status, positional, seconds)
 
 
 def _check_size(stack: Stack, bound: Bound, asked: Amount) -> None:
@@ -210,6 +212,7 @@ def _embedded(
 
 def _result(
     stack: Stack,
+    whole: int,
     problem: InspectionProblem,
     made: Course,
     status: Status,
@@ -223,6 +226,7 @@ def _result(
         model=stack.name,
         family=stack.family,
         depth=stack.depth,
+        whole=whole,
         dim=stack.width,
         parameters=sum(_size(block) for block in blocks),
         placement=stack.blocks[0].placement,

@@ -26,7 +26,7 @@ class HeadFacts:
     Parameters
     ----------
     layer, head : int
-        From 1.
+        From 1; the head that ``attention.V(0)`` of a block counts as 0 is head 1 here.
     rate : float
         2 tr(V_h S B_h C)/tr S_x: the relative growth of the variance that the head causes to
         first order, in the mean field.

@@ -32,8 +32,8 @@ class Inspection(Result):
         Name of the model.
     family : str
         Its architecture.
-    depth, dim : int
-        Layers that were asked for, and width d of the tokens.
+    depth, whole, dim : int
+        Layers that were asked for, layers that the model has, and width d of the tokens.
     parameters : int
         Weights of its blocks, shared ones counted once.
     placement : str
@@ -72,6 +72,7 @@ class Inspection(Result):
     model: str
     family: str
     depth: int
+    whole: int
     dim: int
     parameters: int
     placement: str
@@ -107,11 +108,24 @@ class Inspection(Result):
 
     @property
     def lost(self) -> int | None:
-        """First layer after which moments no longer follow from those of the input; None if all do.
+        """First layer after which moments no longer follow from those of the input, if any.
 
-        A layer beyond it that agrees again does so by chance.
+        A layer beyond it that agrees again does so by chance.  Sampling is no excuse: errors of
+        the covariance count beyond `floor` (see :class:`~gtcontrol.results.layers.LayerFacts`).
         """
-        return next((facts.layer for facts in self.layers if not facts.followed), None)
+        return next((facts.layer for facts in self.layers if facts.lost), None)
+
+    @property
+    def needed(self) -> float:
+        """Sequences that decide on the layers that are UNDECIDED; 0 if there is none."""
+        open_ = self.layers_with(LayerVerdict.UNDECIDED)
+        now = self.problem.sequences
+        return max((self.layers[k - 1].sequences(now) for k in open_), default=0.0)
+
+    @property
+    def partial(self) -> bool:
+        """Whether the model has layers that were not looked at."""
+        return len(self.layers) < self.whole
 
     @property
     def signs(self) -> str:
@@ -153,6 +167,10 @@ class Inspection(Result):
         lists = {name: _entries(values, name) for name in ("shapes", "inner", "layers")}
         done = len(lists["layers"])
         status = read_status(values)
+        if fields["depth"] > fields["whole"]:
+            raise ResultFileInvalid(
+                f"{fields['depth']} layers were asked for, but the model has {fields['whole']}."
+            )
         if done > fields["depth"] or (status is Status.SUCCESS and done < fields["depth"]):
             raise ResultFileInvalid(
                 f"the result holds {done} of {fields['depth']} layers, but is {status.name}."

@@ -13,24 +13,40 @@ from ..status import LayerVerdict
 from .gaussianity import Gaussianity
 from .plain import Arrays, read_array
 
-__all__ = ["NEAR_LEADING", "NEAR_SLICED", "PREDICTED", "LawProfile", "LayerFacts", "near_gaussian"]
+__all__ = [
+    "NEAR_LEADING",
+    "NEAR_SLICED",
+    "PREDICTED",
+    "LawProfile",
+    "LayerFacts",
+    "beyond_chance",
+    "near_gaussian",
+]
 
-#: Sliced W₂ beyond the baseline, in standard deviations, up to which a cloud is near Gaussian ...
+#: √(value² - baseline²) of the sliced W₂ up to which a cloud is near Gaussian ...
 NEAR_SLICED = 0.05
 
 #: ... and the same over the leading principal directions.
 NEAR_LEADING = 0.15
 
-#: Relative error of mean and covariance up to which they count as predicted; where so few tokens
-#: are drawn that sampling alone errs more, that is the limit for the covariance.
+#: Relative error of mean and covariance up to which they count as predicted.
 PREDICTED = 0.2
+
+
+def beyond_chance(shape: Gaussianity) -> tuple[float, float]:
+    """√(value² - baseline²), or 0, of the sliced distance and of that in leading directions."""
+    return shape.distance, _beyond(shape["leading"].value, shape["leading"].baseline)
 
 
 def near_gaussian(shape: Gaussianity) -> bool:
     """Whether the sliced distances are small; heavy tails (the spread) may still be seen."""
-    leading = shape["leading"]
-    beyond = math.sqrt(max(leading.value**2 - leading.baseline**2, 0.0))
-    return shape.distance <= NEAR_SLICED and beyond <= NEAR_LEADING
+    sliced, leading = beyond_chance(shape)
+    return sliced <= NEAR_SLICED and leading <= NEAR_LEADING
+
+
+def _beyond(value: float, chance: float) -> float:
+    """The part of a distance that chance does not make: √(value² - chance²), or 0."""
+    return math.sqrt(max(value**2 - chance**2, 0.0))
 
 
 @dataclass(frozen=True)
@@ -45,6 +61,10 @@ class LayerFacts:
     |m - m'|, of the covariance the Bures distance.  ``step`` starts from the measured moments
     before the layer, ``chain`` from those of the input of the first layer, both with the closure
     for finitely many tokens; ``field`` is the chain in the mean field of infinitely many.
+
+    Moments are predicted if both errors are at most 0.2. They are missed if that of the mean is
+    larger, or if √(error² - floor²) > 0.2 for the covariance: what is left of it without the
+    sampling error. In between it is undecided, and more sequences are needed.
 
     Parameters
     ----------
@@ -62,7 +82,8 @@ class LayerFacts:
         R² of the best affine map.
     step_mean, step_covariance, chain_mean, chain_covariance, field_mean, field_covariance : float
     floor : float
-        Error of the covariance that drawing so many tokens makes by itself.
+        Error of the covariance that drawing so many tokens makes by itself: of Gaussian tokens,
+        or, if larger, as the sequences tell by how much they differ.
     """
 
     layer: int
@@ -83,22 +104,37 @@ class LayerFacts:
     @property
     def predicted(self) -> bool:
         """Whether the moments after the layer follow from those before it, within tolerance."""
-        return self._within(self.step_mean, self.step_covariance)
+        return max(self.step_mean, self.step_covariance) <= PREDICTED
 
     @property
-    def followed(self) -> bool:
-        """Whether they follow from those of the input of the first layer, within tolerance."""
-        return self._within(self.chain_mean, self.chain_covariance)
+    def missed(self) -> bool:
+        """Whether they do not, and sampling is no excuse."""
+        return self._missed(self.step_mean, self.step_covariance)
 
-    def _within(self, mean: float, covariance: float) -> bool:
-        return covariance <= max(PREDICTED, self.floor) and mean <= PREDICTED
+    @property
+    def lost(self) -> bool:
+        """Whether those of the input of the first layer miss them, and sampling is no excuse."""
+        return self._missed(self.chain_mean, self.chain_covariance)
+
+    def _missed(self, mean: float, covariance: float) -> bool:
+        return mean > PREDICTED or _beyond(covariance, self.floor) > PREDICTED
+
+    def sequences(self, now: int) -> float:
+        """Number of sequences that decides, if `now` do not; the floor falls like 1/√T.
+
+        With so many √(error² - floor²) stays what it is, and the error itself is at most 0.2.
+        """
+        room = PREDICTED**2 - _beyond(self.step_covariance, self.floor) ** 2
+        return now * self.floor**2 / room if room > 0 else math.inf
 
     def verdict(self, shape: Gaussianity) -> LayerVerdict:
         """How the layer stands to theory, with the shape of the tokens after it."""
         near = near_gaussian(shape)
         if self.predicted:
             return LayerVerdict.HOLDS if near else LayerVerdict.MOMENTS
-        return LayerVerdict.SHAPE if near else LayerVerdict.FAILS
+        if self.missed:
+            return LayerVerdict.SHAPE if near else LayerVerdict.FAILS
+        return LayerVerdict.UNDECIDED
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,10 @@ import numpy as np
 
 from ..._check import Array
 from ...gaussian import Gaussian, wasserstein
+from ..weights import Floats
 from .law import root, symmetric
 
-__all__ = ["LEADING", "LawFit", "bures", "compare_laws", "sampling_floor"]
+__all__ = ["LEADING", "LawFit", "bures", "compare_laws", "sampling_floor", "sequences_floor"]
 
 #: Leading eigenvalues that are compared.
 LEADING = 50
@@ -92,3 +93,32 @@ def sampling_floor(covariance: Array, count: int) -> float:
     sums = np.add.outer(values, values)
     pairs = float(np.sum(np.multiply.outer(values, values) / np.where(sums > 0, sums, 1.0)))
     return math.sqrt((pairs + total / 2) / (2 * count * total))
+
+
+def sequences_floor(tokens: Array | Floats, mean: Array, covariance: Array) -> float:
+    """Bures distance of a covariance from its law, over √tr S, by how much sequences differ.
+
+    Whatever the tokens of a sequence share is in it.  With S_t the second moments of sequence t
+    about the mean of all, S their average over T independent sequences has errors E with E E_ij² =
+    Σ_t (S_t - S)_ij²/(T (T - 1)), and BW² ≈ ½ Σ_ij E_ij²/(λ_i + λ_j) in the eigenbasis of S.
+
+    Parameters
+    ----------
+    tokens : (T, N, d) array
+        At least two sequences.
+    mean, covariance : (d,) and (d, d) arrays
+        Of all tokens.
+    """
+    values, vectors = np.linalg.eigh(symmetric(covariance))
+    values = np.maximum(values, 0.0)
+    total, count = float(values.sum()), len(tokens)
+    if total == 0:
+        return 0.0
+    squares = np.zeros_like(covariance)
+    for sequence in tokens:
+        rotated = (sequence.astype(np.float64) - mean) @ vectors
+        squares += (rotated.T @ rotated / len(rotated) - np.diag(values)) ** 2
+    sums = np.add.outer(values, values)
+    kept = sums > NEGLIGIBLE * values[-1]
+    ratios = squares[kept] / sums[kept]
+    return math.sqrt(float(ratios.sum()) / (2 * count * (count - 1) * total))

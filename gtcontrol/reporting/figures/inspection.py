@@ -8,21 +8,23 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import SymLogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from ..._check import Array
 from ...results.inspection import Inspection
-from ...results.layers import PREDICTED
-from ...status import LayerVerdict
-from ..views.inspection import ranges
+from ...results.layers import NEAR_LEADING, NEAR_SLICED, PREDICTED, near_gaussian
+from ..views.inspection import ranges, span, together
 from ..views.inspection_tables import SHAPE_WORDS
-from ..wording import error, number
-from .canvas import BLACK, BLUE, GREEN, GREY, ORANGE, RED, decorate, figure, title
+from ..wording import count, error, number
+from .canvas import BLACK, BLUE, GREEN, GREY, ORANGE, RED, decorate, figure, plain_ticks, title
 
 __all__ = ["pictures"]
 
 #: Layers whose spectra are shown.
 SPECTRA = 4
+
+#: Largest excess over chance of what is near Gaussian.
+_LIMITS = {"sliced": NEAR_SLICED, "leading": NEAR_LEADING}
 
 #: Rates between these are coloured linearly, beyond them by their logarithm.
 LINEAR = 0.01
@@ -43,8 +45,16 @@ def pictures(result: Inspection) -> dict[str, Figure]:
 def _depth(ax: Axes, last: int, first: int = 0) -> None:
     """An axis of layers, of which only whole numbers are marked."""
     ax.set_xlim(first - 0.3, last + 0.3)
-    ax.xaxis.set_major_locator(MaxNLocator(nbins=13, integer=True))
+    ax.xaxis.set_major_locator(FixedLocator(range(first, last + 1, (last - first) // 13 + 1)))
     ax.xaxis.set_minor_locator(NullLocator())
+
+
+def _logarithmic(ax: Axes) -> None:
+    """A logarithmic axis of y for what is drawn, with plain numbers."""
+    ax.set_yscale("log")
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda x, _: number(x, 3)))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+    plain_ticks(ax)
 
 
 def _capital(text: str) -> str:
@@ -56,8 +66,13 @@ def _capital(text: str) -> str:
 
 def _shape(result: Inspection) -> Figure:
     fig = figure(9.0, 5.6)
-    near = result.layers_with(LayerVerdict.HOLDS, LayerVerdict.SHAPE)
-    title(fig, f"{_capital(ranges(near))}: tokens near Gaussian after the layer")
+    near = [k for k, shape in enumerate(result.shapes) if k and near_gaussian(shape)]
+    of = f" (of the {len(result.layers)} looked at)" if result.partial else ""
+    if len(result.layers) == 1:
+        words = f"Tokens {'' if near else 'NOT '}near Gaussian after {together(result)}"
+    else:
+        words = f"{_capital(ranges(near))}{of}: tokens near Gaussian after the layer"
+    title(fig, words)
     layers = np.arange(len(result.shapes))
     threshold = result.shapes[0].threshold
     beside = "before the last LayerNorm" if result.placement == "post" else "after LayerNorm"
@@ -81,8 +96,11 @@ def _shape(result: Inspection) -> Figure:
             label=beside,
         )  # fmt: skip
         seen = np.concatenate([values, inner])
+        if name in _LIMITS:
+            limit = np.hypot(middle, _LIMITS[name])
+            ax.plot(layers, limit, color=BLACK, lw=0.9, ls="-.", label="near Gaussian up to here")
         if np.all(seen > 0) and seen.max() > 10 * min(seen.min(), middle.min()):
-            ax.set_yscale("log")
+            _logarithmic(ax)
         else:
             ax.set_ylim(bottom=0.0)
         scale = " (log scale)" if ax.get_yscale() == "log" else ""
@@ -149,12 +167,15 @@ def _drift(result: Inspection) -> Figure:
     fig = figure(8.6, 4.4)
     decided = [facts for facts in result.layers if result.heads.verdict(facts.layer) != "neutral"]
     agreed = sum(facts.drift * facts.effective_rate > 0 for facts in decided)
-    title(
-        fig,
-        f"The head rates give the sign of the measured drift in {agreed} of {len(decided)} layers"
-        if decided
-        else "By the head rates attention leaves the variance alone in every layer",
-    )
+    if not decided:
+        words = "By the head rates attention leaves the variance alone in every layer"
+    elif len(result.layers) == 1:
+        gives = "give" if agreed else "do NOT give"
+        words = f"The head rates {gives} the sign of the measured drift in {together(result)}"
+    else:
+        many = count(len(decided), "layer")
+        words = f"The head rates give the sign of the measured drift in {agreed} of {many}"
+    title(fig, words)
     ax = fig.add_subplot()
     layers = np.array([facts.layer for facts in result.layers])
     measured = np.array([facts.drift for facts in result.layers])
@@ -207,7 +228,7 @@ def _variance(result: Inspection) -> Figure:
     every = np.concatenate(traces)
     label = "total variance tr S"
     if every.max() > 8 * every.min() > 0:
-        ax.set_yscale("log")
+        _logarithmic(ax)
         label += " (log scale)"
     else:
         ax.set_ylim(0.0, 1.12 * float(every.max()))
@@ -221,12 +242,13 @@ def _spectrum(result: Inspection) -> Figure:
     last = len(result.layers)
     chosen = np.unique(np.linspace(1, last, min(SPECTRA, last)).round().astype(int))
     fig = figure(9.0, 2.0 + 2.4 * ((chosen.size + 1) // 2))
-    logs = result.log_errors
+    factors = np.exp(result.log_errors)
+    later = f", {number(float(factors[last]), 3)} after layer {last}" if last > 1 else ""
     title(
         fig,
         f"The {result.measured.spectra.shape[1]} largest eigenvalues of the covariance are "
-        f"predicted to a factor of {number(float(np.exp(logs[chosen[0]])), 3)} after layer "
-        f"{chosen[0]}, {number(float(np.exp(logs[chosen[-1]])), 3)} after layer {chosen[-1]}",
+        f"predicted to a factor of {number(float(factors[1]), 3)} on average (geometric mean) "
+        f"after layer 1{later}",
     )
     columns = 2 if chosen.size > 1 else 1
     grid = fig.subplots((chosen.size + 1) // 2, columns, squeeze=False, sharex=True).ravel()
@@ -257,7 +279,7 @@ def _eigenvalues(ax: Axes, result: Inspection, layer: int) -> None:
         index, shown(result.field.spectra[layer]), color=RED, lw=1.4, ls=":",
         label="predicted, mean field",
     )  # fmt: skip
-    ax.set_yscale("log")
+    _logarithmic(ax)
     ax.text(0.97, 0.93, f"layer {layer}", transform=ax.transAxes, ha="right", va="top", fontsize=11)
 
 
@@ -265,23 +287,25 @@ def _errors(result: Inspection) -> Figure:
     fig = figure(8.6, 4.6)
     steps = np.array([facts.step_covariance for facts in result.layers])
     chains = np.array([facts.chain_covariance for facts in result.layers])
-    title(
-        fig,
-        f"Covariance of one layer predicted to {error(steps.min())} to {error(steps.max())} of its "
-        f"size; of the whole stack to {error(chains[-1])}",
-    )
+    words = f"Predicted covariance of {together(result)} off by {error(steps[0])} of its size"
+    if len(steps) > 1:
+        words = (
+            f"Predicted covariance of one layer off by {span(steps.tolist())} of its size, of "
+            f"{together(result)} in a row by {error(chains[-1])}"
+        )
+    title(fig, words)
     ax = fig.add_subplot()
     layers = [facts.layer for facts in result.layers]
     field = [facts.field_covariance for facts in result.layers]
     floor = [facts.floor for facts in result.layers]
+    ax.plot(layers, steps, color=GREEN, lw=2.0, marker="o", ms=8, label="one layer, finite N")
     ax.plot(layers, field, color=RED, lw=1.4, ls=":", marker="D", ms=4, label="chain, mean field")
     ax.plot(layers, chains, color=BLUE, lw=1.8, ls="--", marker="s", ms=5, label="chain, finite N")
-    ax.plot(layers, steps, color=GREEN, lw=2.0, marker="o", ms=5, label="one layer, finite N")
-    ax.plot(layers, floor, color=GREY, lw=1.4, label="sampling")
+    ax.plot(layers, floor, color=GREY, lw=1.4, marker=".", label="sampling")
     ax.axhline(
         PREDICTED, color=BLACK, lw=0.8, ls="-.", label=f"counts as predicted ({PREDICTED:g})"
     )
-    ax.set_ylim(0.0, 1.1 * max(*field, *chains.tolist(), *steps.tolist(), PREDICTED))
+    ax.set_ylim(0.0, 1.1 * max(*field, *floor, *chains.tolist(), *steps.tolist(), PREDICTED))
     _depth(ax, layers[-1], 1)
     decorate(ax, "layer", "Bures distance / √tr S")
     fig.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False)

@@ -55,8 +55,8 @@ class View:
     noise : bool
         Whether process noise acts in this problem.
     layered : bool
-        Whether the model is that of one layer of a real Transformer, which `notes` tell, instead
-        of the flow.
+        Whether the model is that of one layer of a real Transformer, which `model` or `notes`
+        tell, instead of the flow.
     tables : tuple of Table
     command, code : str
         How to compute the result again, from the shell and from Python; empty if unknown.

@@ -3,48 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ...results.inspection import Inspection
-from ...results.layers import PREDICTED
+from ...results.layers import PREDICTED, near_gaussian
 from ...status import LayerVerdict, Status
 from ..wording import count, duration, error, number, percent
 from . import snippets
 from .base import Fact, View
+from .inspection_captions import captions
 from .inspection_tables import head_name, tables
+from .models import AFTER, BEFORE
 
-__all__ = ["inputs", "ranges", "view"]
+__all__ = ["inputs", "ranges", "span", "together", "view"]
 
-_LAYER = (
-    "Attention adds a(x) = c + K u to a token that attends as u (the token itself, or LayerNorm of "
-    "it where norms come first), with keys u ~ N(m, S), K = Σ_h V_h S B_h and c = b_O + "
-    "Σ_h [V_h (m + S β_h) + W_O,h b_V,h], B_h = W_Kᵀ W_Q/√k, β_h = W_Kᵀ b_Q/√k, V_h = W_O W_V. One "
-    "layer is a step, not a flow: Cov(x + a) = S_x + K C + (K C)ᵀ + K S Kᵀ with C = Cov(u, x)."
-)
-
-_FINITE = (
-    "For N tokens softmax is averaged over finitely many keys: each head's K shrinks, tokens see "
-    "themselves with weight w, and noise is added, which heads and all tokens of a sequence have "
-    "in common in part; the mean of a sequence is followed through the layers as well. `chain` and "
-    "`step` have all this, the mean field (N infinite) has not. LayerNorm is integrated exactly "
-    "for Gaussian tokens, activations by Hermite series."
-)
+#: More sequences than so many times those that were taken are not advised: the error may be 0.2.
+MANY = 16
 
 
 def view(result: Inspection) -> View:
     """Put an inspection into words."""
     p = result.problem
-    done, holds = len(result.layers), len(result.layers_with(LayerVerdict.HOLDS))
-    verdict = f"theory holds in {holds} of {done} layers" if result.answered else ""
+    holds = len(result.layers_with(LayerVerdict.HOLDS))
     return View(
         title=p.name or f"{result.model}, {inputs(p.input)}",
-        verdict=verdict or result.status.name,
+        verdict=_badge(result) if result.answered else result.status.name,
         good=result.answered and holds > 0,
         headline=_headline(result),
         facts=tuple(_facts(result)),
         statement=tuple(_statement(result)),
-        captions=_captions(result),
-        notes=(_LAYER, _FINITE),
+        captions=captions(result),
+        model=BEFORE if result.placement == "pre" else AFTER,
         tables=tables(result),
         layered=True,
         command=snippets.command(p.name),
@@ -79,32 +68,45 @@ def ranges(layers: Iterable[int]) -> str:
     return f"{noun} {joined}"
 
 
+def together(result: Inspection) -> str:
+    """All layers that were looked at: "all layers", "the first 3 layers", "the first layer"."""
+    done = len(result.layers)
+    if result.partial:
+        return "the first layer" if done == 1 else f"the first {done} layers"
+    return "the only layer" if done == 1 else "all layers"
+
+
+def span(values: Sequence[float], write: Callable[[float], str] = error) -> str:
+    """Smallest and largest of some values, "0.1 to 0.2", or one number if they read the same."""
+    low, high = write(min(values)), write(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
 # -- what holds, and what does not -------------------------------------------------------
+
+
+def _badge(result: Inspection) -> str:
+    """Verdict in a few words, with how many layers were not looked at."""
+    done = len(result.layers)
+    holds, open_ = (
+        len(result.layers_with(v)) for v in (LayerVerdict.HOLDS, LayerVerdict.UNDECIDED)
+    )
+    of = f" (of {result.whole})" if result.partial else ""
+    if done == 1:
+        words = "is undecided" if open_ else "holds" if holds else "does not hold"
+        return f"theory {words} in {together(result)}{of}"
+    first = "the first " if result.partial else ""
+    undecided = f", {open_} undecided" if open_ else ""
+    return f"theory holds in {holds} of {first}{done} layers{of}{undecided}"
 
 
 def _headline(result: Inspection) -> str:
     parts = []
     if result.status is not Status.SUCCESS:
         parts.append(f"{result.status.value} {len(result.layers)} of {result.depth} layers.")
-    told = {
-        LayerVerdict.HOLDS: (
-            f"the Gaussian theory holds: tokens stay near Gaussian, and each layer's mean and "
-            f"covariance are predicted within {percent(PREDICTED)} of their size"
-        ),
-        LayerVerdict.MOMENTS: "it predicts moments only, as the tokens are not near Gaussian",
-        LayerVerdict.SHAPE: "tokens stay near Gaussian, but it does not predict their moments",
-        LayerVerdict.FAILS: "it predicts neither the moments nor the shape",
-    }
-    holds = result.layers_with(LayerVerdict.HOLDS)
-    if not holds:
-        parts.append("The Gaussian theory as a whole (moments and shape) holds in no layer.")
-    for verdict, words in told.items():
-        layers = result.layers_with(verdict)
-        if layers:
-            whole = "all layers" if len(layers) == result.depth else ranges(layers)
-            parts.append(f"In {whole} {words}.")
+    parts += _verdicts(result)
     last = result.layers[-1]
-    if result.lost is not None:
+    if result.lost is not None and len(result.layers) > 1:
         parts.append(
             f"Followed from the input alone, the law is off by more than {percent(PREDICTED)} from "
             f"layer {result.lost} on ({percent(_two(last.chain_covariance))} after layer "
@@ -112,11 +114,57 @@ def _headline(result: Inspection) -> str:
         )
     agreed, decided = _agreement(result)
     if decided:
+        gives, where = "give", f"{agreed} of {count(decided, 'layer')}"
+        if len(result.layers) == 1:
+            gives, where = "give" if agreed else "do NOT give", together(result)
         parts.append(
-            "The head rates give the sign of what attention does to the variance in "
-            f"{agreed} of {count(decided, 'layer')}."
+            f"The head rates {gives} the sign of what attention does to the variance in {where}."
         )
     return " ".join(parts)
+
+
+def _verdicts(result: Inspection) -> list[str]:
+    """One sentence for each verdict that some layer has."""
+    limit = percent(PREDICTED)
+    told = {
+        LayerVerdict.HOLDS: (
+            f"the Gaussian theory holds: tokens stay near Gaussian, and each layer's mean and "
+            f"covariance are predicted within {limit} of their size"
+        ),
+        LayerVerdict.MOMENTS: (
+            "the theory predicts moments only, as the tokens are not near Gaussian"
+        ),
+        LayerVerdict.SHAPE: (
+            "tokens stay near Gaussian, but the theory does not predict their moments"
+        ),
+        LayerVerdict.FAILS: "the theory predicts neither the moments nor the shape",
+        LayerVerdict.UNDECIDED: (
+            f"it is undecided whether the theory predicts the moments within {limit}: too few "
+            f"sequences to tell, {_advice(result)}"
+        ),
+    }
+    found = {v: result.layers_with(v) for v in told if result.layers_with(v)}
+    parts = []
+    rest = f" (of {result.whole}; the others were not looked at)" if result.partial else ""
+    if len(found) > 1 and rest:
+        parts.append(f"Looked at: {together(result)}{rest}.")
+    if not {LayerVerdict.HOLDS, LayerVerdict.UNDECIDED} & set(found):
+        none = "does not hold in" if len(result.layers) == 1 else "holds in none of"
+        where = f"{none} {together(result)}" if rest else "holds in no layer"
+        parts.append(f"The Gaussian theory as a whole (moments and shape) {where}.")
+    for verdict, layers in found.items():
+        where = f"{together(result)}{rest}" if len(found) == 1 else ranges(layers)
+        parts.append(f"In {where} {told[verdict]}.")
+    return parts
+
+
+def _advice(result: Inspection) -> str:
+    """How many sequences to take where some layer is undecided."""
+    now, needed = result.problem.sequences, result.needed
+    if needed > MANY * now:
+        return f"take many more (now {now}), as the error is close to the limit"
+    # Rounded up to a multiple of four: the floor is an estimate itself.
+    return f"take at least {4 * math.ceil(max(needed, now + 1) / 4)} (now {now})"
 
 
 def _facts(result: Inspection) -> list[Fact]:
@@ -126,43 +174,46 @@ def _facts(result: Inspection) -> list[Fact]:
         Fact("NOT predicted: heads", _frozen(result)),
         Fact("shape", _shape(result)),
         Fact("covariance, layer by layer", _steps(result)),
-        Fact("covariance, whole stack", _chain(result)),
+        Fact("covariance, from the input", _chain(result)),
         Fact("attention and variance", _signs(result)),
-        Fact("work", _work(result)),
+        Fact("wall time", _work(result)),
     ]
 
 
 def _pointwise(result: Inspection) -> str:
     theory = [facts.pointwise for facts in result.layers]
     best = [facts.affine for facts in result.layers]
+    by = ", by layer" if len(theory) > 1 else ""
     return (
         f"where attention sends a single token: the affine map of theory explains "
-        f"{_span(theory)} of the variance of what attention adds (R², by layer), the best affine "
-        f"map {_span(best)}; the rest differs from token to token. The theory is about moments"
+        f"{span(theory)} of the variance of what attention adds (R²{by}), the best affine "
+        f"map {span(best)}; the rest differs from token to token. The theory is about moments"
     )
-
-
-def _span(values: Sequence[float]) -> str:
-    low, high = min(values), max(values)
-    return f"{number(low, 2)} to {number(high, 2)}"
 
 
 def _missed(result: Inspection) -> str:
     missed = result.layers_with(LayerVerdict.SHAPE, LayerVerdict.FAILS)
-    odd = result.layers_with(LayerVerdict.MOMENTS, LayerVerdict.FAILS)
+    open_ = result.layers_with(LayerVerdict.UNDECIDED)
+    odd = [k for k, shape in enumerate(result.shapes) if k and not near_gaussian(shape)]
     worst = max(result.layers, key=lambda facts: facts.step_covariance)
     parts = []
     if missed:
-        parts.append(f"mean or covariance of {ranges(missed)} from the moments before them")
+        before = "it" if len(missed) == 1 else "them"
+        parts.append(f"mean or covariance of {ranges(missed)} from the moments before {before}")
+    if open_:
+        parts.append(f"undecided: the covariance of {ranges(open_)}, {_advice(result)}")
     if odd:
         parts.append(f"a Gaussian shape after {ranges(odd)}")
     lost = result.lost
-    if lost is not None:
+    if lost is not None and len(result.layers) > 1:
         parts.append(f"moments from the input alone, from layer {lost} on")
-    words = f"{'; '.join(parts)}. " if parts else "none is missed. "
+    words = "; ".join(parts) or f"nothing: moments and shape are as predicted in {together(result)}"
+    size, by_chance = (percent(_two(x)) for x in (worst.step_covariance, worst.floor))
+    if len(result.layers) == 1:
+        return f"{words}. The error of its covariance is {size} (sampling {by_chance})"
     return (
-        f"{words}The largest error of one layer's covariance is "
-        f"{percent(_two(worst.step_covariance))}, in layer {worst.layer}"
+        f"{words}. The largest error of one layer's covariance is {size}, in layer {worst.layer} "
+        f"(sampling {by_chance})"
     )
 
 
@@ -185,12 +236,15 @@ def _shape(result: Inspection) -> str:
     told = [(i, shape["sliced"], shape["spread"]) for i, shape in enumerate(result.shapes)]
     first, last = told[0], told[-1]
     lowest = min(told[1:], key=lambda entry: entry[2].value)
+    least = f"least {number(lowest[2].value, 3)} after layer {lowest[0]}, "
+    if lowest is last:
+        least = ""
     return (
         f"sliced distance {number(first[1].value, 2)} in the input and "
         f"{number(last[1].value, 2)} after layer {last[0]} (chance "
-        f"{number(last[1].baseline, 2)}); Mahalanobis spread {number(first[2].value, 3)}, least "
-        f"{number(lowest[2].value, 3)} after layer {lowest[0]}, {number(last[2].value, 3)} at the "
-        f"end (Gaussian {number(last[2].baseline, 2)})"
+        f"{number(last[1].baseline, 2)}); Mahalanobis spread {number(first[2].value, 3)} in the "
+        f"input, {least}{number(last[2].value, 3)} after layer {last[0]} (Gaussian "
+        f"{number(last[2].baseline, 2)})"
     )
 
 
@@ -199,8 +253,7 @@ def _steps(result: Inspection) -> str:
     floor = max(facts.floor for facts in result.layers)
     return (
         f"Bures distance of predicted and measured, relative to √tr S, from the measured moments "
-        f"before each layer: {error(min(errors))} to {error(max(errors))} (sampling "
-        f"{error(floor)})"
+        f"before each layer: {span(errors)} (sampling {error(floor)})"
     )
 
 
@@ -224,6 +277,11 @@ def _signs(result: Inspection) -> str:
     agreed, decided = _agreement(result)
     if not parts:
         return "by the sum of the head rates attention leaves the variance alone in every layer"
+    if len(result.layers) == 1:
+        same = "the same" if agreed else "the OPPOSITE"
+        return (
+            f"by the sum of the head rates attention {parts[0]}; the measured drift has {same} sign"
+        )
     return (
         f"by the sum of the head rates attention {' and '.join(parts)}; the sign is that of the "
         f"measured drift in {agreed} of {count(decided, 'layer')}"
@@ -251,12 +309,15 @@ def _statement(result: Inspection) -> list[Fact]:
     p = result.problem
     shared = ", all with the same weights" if result.shared else ""
     norm = "before" if result.placement == "pre" else "after"
-    first = "" if p.layers is None else "the first "
+    layers = count(result.depth, "layer")
+    if result.depth < result.whole:
+        many = "" if result.depth == 1 else f"{result.depth} "
+        layers = f"the first {many}of its {result.whole} layers"
     facts = [
         Fact("question", "where does the Gaussian theory hold in this model?"),
         Fact(
             "model",
-            f"{result.model} ({result.family}): {first}{count(result.depth, 'layer')}{shared}, "
+            f"{result.model} ({result.family}): {layers}{shared}, "
             f"width {result.dim}, LayerNorm {norm} attention and feed-forward net, "
             f"{result.parameters / 1e6:.3g} million weights",
         ),
@@ -274,37 +335,3 @@ def _statement(result: Inspection) -> list[Fact]:
         listed = ", ".join(names[:4])
         facts.append(Fact("left out", f"weights that are no part of the blocks: {listed}{more}"))
     return facts
-
-
-def _captions(result: Inspection) -> dict[str, str]:
-    where = (
-        "sums before the last LayerNorm" if result.placement == "post" else "what attention sees"
-    )
-    return {
-        "shape": (
-            "Statistics of the shape of the tokens after each layer (0 is the input). The band is "
-            f"what Gaussian clouds of the same size have by chance; open markers: {where}."
-        ),
-        "spectrum": (
-            "Leading eigenvalues of the covariance after some layers: measured, and predicted from "
-            "the moments of the input alone."
-        ),
-        "heads": (
-            "Rate of each head, corrected for finitely many tokens: blue stabilises, red expands "
-            "the variance. Hatched: the theory is not valid there (crossed: frozen on the best "
-            "key)."
-        ),
-        "drift": (
-            "What attention does to the variance to first order: sum of the head rates, and what "
-            "was measured."
-        ),
-        "variance": (
-            "Total variance after each layer: measured, and predicted from the moments of the "
-            "input alone, for finitely many tokens and in the mean field."
-        ),
-        "errors": (
-            "Error of the predicted covariance after each layer, relative to its size. The grey "
-            "line is what drawing so many tokens errs by itself; a prediction that starts from "
-            "measured moments has part of that error in common, and may lie below it."
-        ),
-    }

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from ...results.gaussianity import Gaussianity
 from ...results.heads import HeadFacts
 from ...results.inspection import Inspection
-from ...results.layers import NEAR_LEADING, NEAR_SLICED, PREDICTED, near_gaussian
+from ...results.layers import (
+    NEAR_LEADING,
+    NEAR_SLICED,
+    PREDICTED,
+    beyond_chance,
+    near_gaussian,
+)
 from ..wording import error, number
 from .base import Table
 
@@ -41,7 +48,7 @@ def _layer_table(result: Inspection) -> Table:
             (
                 str(facts.layer),
                 verdict.name.lower(),
-                "yes" if near_gaussian(result.shapes[facts.layer]) else "no",
+                _near(result.shapes[facts.layer]),
                 f"{error(facts.step_covariance)} ({error(facts.floor)})",
                 error(facts.step_mean),
                 f"{facts.effective_rate:+.3f}",
@@ -56,7 +63,7 @@ def _layer_table(result: Inspection) -> Table:
         (
             "layer",
             "theory",
-            "near Gaussian",
+            "near Gaussian (excess: sliced, leading)",
             "covariance (sampling)",
             "mean",
             "rate",
@@ -66,13 +73,21 @@ def _layer_table(result: Inspection) -> Table:
             "R² of a token",
         ),
         tuple(rows),
-        "Theory: holds, moments only, shape only, or fails. Near Gaussian: sliced distance up to "
-        f"{NEAR_SLICED:g}, over leading directions up to {NEAR_LEADING:g} beyond chance. "
+        "Theory: holds, moments only, shape only, fails, or undecided. Near Gaussian: the excess "
+        "√(value² − chance²) of the sliced distance over what Gaussian clouds of this size have (0 "
+        f"if less) is at most {NEAR_SLICED:g}, over the leading directions {NEAR_LEADING:g}. "
         "Covariance and mean: error of one layer's prediction from the measured moments before "
-        f"it, relative to √tr S; up to {PREDICTED:g} (or sampling) they count as predicted. "
+        f"it, relative to √tr S; up to {PREDICTED:g} they count as predicted, and as missed if the "
+        f"mean or √(covariance² − sampling²) is beyond {PREDICTED:g}; in between: undecided, take "
+        "more sequences. "
         "Rate: what the heads together should do to the variance, to first order; drift: what "
         "was measured. R²: theory / best affine map, of what attention adds to single tokens.",
     )
+
+
+def _near(shape: Gaussianity) -> str:
+    excess = ", ".join(error(value) for value in beyond_chance(shape))
+    return f"{'yes' if near_gaussian(shape) else 'no'} ({excess})"
 
 
 def _shape_table(result: Inspection) -> Table:
@@ -142,7 +157,8 @@ def _error_table(result: Inspection) -> Table:
         tuple(rows),
         "Bures distance of the covariances over √tr S. Chain: from the input through all layers. "
         "Step: from the measured moments before the layer. Sampling: the distance that drawing so "
-        f"many Gaussian tokens makes. Log error: mean of |log λ' − log λ| over the {leading} "
+        "many tokens makes, of Gaussian ones or, if larger, as told by how much the sequences "
+        f"differ. Log error: mean of |log λ' − log λ| over the {leading} "
         "largest eigenvalues, chain.",
     )
 
@@ -180,6 +196,7 @@ def _heads(result: Inspection) -> Table:
             "theory",
         ),
         tuple(rows),
+        "Layers and heads count from 1: head 1 is `attention.V(0)` of its block. "
         "Rate: relative growth of the variance per layer, to first order; negative is stabilising. "
         "Signs: from -1 (negative) to 1 (positive) on the data; opposite signs contract, equal "
         f"signs expand. Valid: E a² below log N - 2 = {number(table.log_count - 2, 3)}, and "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-__all__ = ["CORRECTED", "LAYER", "MIXTURE", "RESIDUAL", "Model"]
+__all__ = ["AFTER", "BEFORE", "CORRECTED", "LAYER", "MIXTURE", "RESIDUAL", "Model"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Model:
     explanation : str
         What the equations mean for the result.
     terms : tuple of (str, str)
-        Symbols and their meanings, besides those of attention.
+        Symbols and their meanings, besides those of attention (all of them for one layer).
     """
 
     introduction: str
@@ -116,4 +116,54 @@ CORRECTED = replace(
         "every n."
     ),
     terms=(*RESIDUAL.terms, ("Φ", "the matrix by which deviations from the mean move in a step")),
+)
+
+_STEP = (
+    "a(x) = c + K u",
+    "K = Σ_h V_h S B_h,   c = b_O + Σ_h [V_h (m + S β_h) + W_O,h b_V,h]",
+    "Cov(x + a) = S_x + K C + (K C)ᵀ + K S Kᵀ,   C = Cov(u, x)",
+)
+
+_FINITE = (
+    "For N tokens softmax is averaged over finitely many keys: each head's K shrinks, tokens see "
+    "themselves with weight w, and noise is added, which heads and all tokens of a sequence have "
+    "in common in part; the mean of a sequence is followed through the layers as well. Chain (from "
+    "the moments of the input) and step (from those before the layer) have all this; the mean "
+    "field (N infinite) has not. LayerNorm is integrated exactly for Gaussian tokens, activations "
+    "by Hermite series."
+)
+
+_WEIGHTS = (
+    ("x, S_x", "a token of the residual stream, and the covariance of these"),
+    ("a(x), f(x)", "what attention and the feed-forward net add"),
+    ("B_h, β_h", "scores of head h: W_Kᵀ W_Q/√k and W_Kᵀ b_Q/√k, with k rows in W_Q"),
+    ("V_h", "values of head h: W_O,h W_V; b_V,h and b_O are the biases"),
+    ("LN", "LayerNorm"),
+)
+
+
+def _block(steps: str, tokens: str, seen: tuple[str, str]) -> Model:
+    return Model(
+        introduction=(
+            "One layer is a step, not a flow: attention and a feed-forward net add to each token "
+            f"x. {tokens} Its keys are taken as Gaussian, u ~ N(m, S):"
+        ),
+        equations=(steps, *_STEP),
+        explanation=_FINITE,
+        terms=(*_WEIGHTS, seen),
+    )
+
+
+#: A layer whose norms come before attention and feed-forward net ...
+BEFORE = _block(
+    "x ← x + a(x),   x ← x + f(LN(x))",
+    "Attention sees u = LN(x).",
+    ("u, m, S", "what attention sees, LN(x), and its mean and covariance"),
+)
+
+#: ... and after them.
+AFTER = _block(
+    "x ← LN(x + a(x)),   x ← LN(x + f(x))",
+    "Attention sees the token itself, u = x.",
+    ("u, m, S", "what attention sees, here x itself, and its mean and covariance"),
 )
